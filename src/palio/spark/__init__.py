@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from palio.spark.matching.shards import Shards, build_shards
     from palio.spark.patterns.finding import find_patterns
     from palio.spark.runtime.session import start
+    from palio.spark.source.format import register
     from palio.spark.source.reading import Crossed, read, read_stream
-    from palio.spark.source.registering import register
     from palio.spark.source.writing import write, write_stream
 
 # Where names come from; each is loaded when it is first asked for, as a program that only wants to know whether
@@ -44,7 +44,7 @@ _PLACES = {
     "patterns.finding": ("find_patterns",),
     "runtime.session": ("start",),
     "source.reading": ("Crossed", "read", "read_stream"),
-    "source.registering": ("register",),
+    "source.format": ("register",),
     "source.writing": ("write", "write_stream"),
 }
 _MODULES = {name: module for module, names in _PLACES.items() for name in names}

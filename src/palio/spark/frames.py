@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from palio.matching import columns
@@ -30,8 +31,14 @@ def require_columns(table: str, frame: DataFrame, *names: str) -> None:
             raise MissingColumn(table, name, frame.columns)
 
 
-def session_of(frame: DataFrame) -> Any:
-    return frame.sparkSession
+def quoted(column: str) -> str:
+    """The name of a column such that Spark takes none of it for a way into a struct."""
+    return f"`{column.replace('`', '``')}`"
+
+
+def is_or_holds(column: str, attributes: Iterable[str]) -> bool:
+    """Whether a column is one of some attributes, or a struct that has one."""
+    return any(one == column or one.startswith(f"{column}.") for one in attributes)
 
 
 def over_connect(spark: Any) -> bool:
@@ -53,7 +60,7 @@ def spread(frame: DataFrame, partitions: int) -> DataFrame:
     """
     usable = [field for field in frame.schema.fields if _hash_cost(field.dataType) is not None]
     usable.sort(key=lambda field: (field.name != EVENT, _hash_cost(field.dataType)))
-    keys = [frame[f"`{field.name}`"] for field in usable[:_HASHED_COLUMNS]]
+    keys = [frame[quoted(field.name)] for field in usable[:_HASHED_COLUMNS]]
     return frame.repartition(partitions, *keys)
 
 

@@ -271,7 +271,8 @@ def test_what_is_published_names_its_constituents(spark, find):
 
 def test_ten_thousand_patterns_are_small_enough_for_a_stream():
     """PySpark broadcasts functions of a megabyte, and the processor of a stream does not get broadcasts."""
-    from palio.spark.patterns.finding import MOST_BYTES, packed_texts
+    from palio.spark.patterns.finding import MOST_BYTES
+    from palio.spark.patterns.hits import packed_texts
 
     texts = {f"p{n}": f'A[what = "A" and v = {n}] then B[v > A.v] within {n + 1} s by k' for n in range(10_000)}
     assert len(packed_texts(texts)) < MOST_BYTES / 4

@@ -332,7 +332,7 @@ def test_who_interrupts_one_pass_is_told_of_checkpoints(command, world, monkeypa
 
     place = world.source("lines")
     monkeypatch.setattr("palio.spark.jobs.backtest_job.gather", interrupted)
-    monkeypatch.setattr("palio.spark.stats.sources.events_from", interrupted)
+    monkeypatch.setattr("palio.spark.jobs.stats_job.gather", interrupted)
     for words in (("backtest", "true", *place), ("stats", place[0], "-o", str(tmp_path / "report.html"))):
         result = command("spark", *words)
         assert result.exit_code == 130

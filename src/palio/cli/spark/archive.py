@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import msgspec
 import typer
 
 from palio.cli.output.progress import MovingBar
-from palio.cli.program.terminal import error_console, help_epilog, plural, write_json
+from palio.cli.program.terminal import error_console, help_epilog, plural, say, write_json
 from palio.cli.spark.options import Master, Remote, Settings, opened, told_if_interrupted
 from palio.model.moments import parse_span
 from palio.spark.jobs.archive_job import archive as archive_journals
@@ -25,12 +26,10 @@ DEFAULT_STORE = "sqlite:///palio-data/palio.db"
 DEFAULT_LAKE = "palio-lake"
 
 LakeFolder = Annotated[
-    str,
-    typer.Option("--lake", metavar="FOLDER", help="The lake, reached by all executors under the same path."),
+    str, typer.Option(metavar="FOLDER", help="The lake, reached by all executors under the same path.")
 ]
 Grace = Annotated[
-    str,
-    typer.Option(metavar="SPAN", help="How long files stay that belong to earlier versions."),
+    str, typer.Option(metavar="SPAN", help="How long files stay that belong to earlier versions.")
 ]
 
 
@@ -61,7 +60,6 @@ def archive(
     """
     seconds = None if every is None else parse_span(every)
     grace_seconds = parse_span(grace)
-    console = error_console()
     total: int | None = None
     interrupted = f"nothing came to {lake} yet, and the same command begins anew."
 
@@ -80,23 +78,13 @@ def archive(
         if seconds is not None:
             archive_continuously(spark, url, lake, every=seconds, told=_tell)
             return
-        with told_if_interrupted(lambda: interrupted), MovingBar(console) as bar:
+        with told_if_interrupted(lambda: interrupted), MovingBar(error_console()) as bar:
             done = archive_journals(
                 spark, url, lake, lossy=lossy, compact=compact, grace=grace_seconds, told=told, merging=merging
             )
-    write_json(
-        {
-            "version": done.version,
-            "events": done.events,
-            "quarantined": done.quarantined,
-            "files": done.files,
-            "merged": done.merged,
-            "swept": done.swept,
-        }
-    )
+    write_json(msgspec.structs.asdict(done))
     if done.quarantined:
-        sentence = f"{plural(done.quarantined, 'event')} could not be read, and lie in {lake}/quarantine."
-        console.print(sentence, style="yellow", soft_wrap=True)
+        say(f"{plural(done.quarantined, 'event')} could not be read, and lie in {lake}/quarantine.", "yellow")
 
 
 def _tell(now: ArchiveProgress) -> None:

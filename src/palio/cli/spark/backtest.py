@@ -10,18 +10,10 @@ from rich.console import Console
 from rich.text import Text
 
 from palio.cli.output.bars import squeezed, standing
-from palio.cli.program.terminal import (
-    ExitCode,
-    help_epilog,
-    output_console,
-    plural,
-    printable,
-    say,
-    write_json,
-)
+from palio.cli.program.terminal import ExitCode, help_epilog, output_console, plural, printable, say, write_json
 from palio.cli.spark.archive import DEFAULT_LAKE
-from palio.cli.spark.backtest_picture import check_picture, draw
-from palio.cli.spark.checkpoint import Checkpoint, moment_of, settings_with, watched
+from palio.cli.spark.backtest_picture import NAMES, check_picture, draw
+from palio.cli.spark.checkpoint import Checkpoint, Since, moment_of, watched
 from palio.cli.spark.options import Master, Remote, Settings, opened
 from palio.language import read_filter
 from palio.spark import jobs
@@ -35,7 +27,6 @@ EPILOG = help_epilog(
     "palio spark backtest 'price > 100' --checkpoint backtest-state/",
     notes="`palio backtest` asks the brokers, without Spark; with their setting `lake` as far back as this.",
 )
-_NAMES = {"only_first": "only A", "both": "both", "only_second": "only B"}
 _COLOURS = {"only_first": "blue", "both": "green", "only_second": "dark_orange3"}
 _LABEL = 20
 
@@ -50,19 +41,15 @@ def backtest(
         str | None, typer.Option(metavar="FILTER", help="Another filter, to see the difference.")
     ] = None,
     journals: Annotated[
-        str | None,
-        typer.Option(metavar="URL", help="And what these journals have after the lake."),
+        str | None, typer.Option(metavar="URL", help="And what these journals have after the lake.")
     ] = None,
-    since: Annotated[
-        str | None, typer.Option(metavar="WHEN", help="From then on: 7d, a date, a time, @seconds.")
-    ] = None,
+    since: Since = None,
     until: Annotated[str | None, typer.Option(metavar="WHEN", help="Before this time.")] = None,
     every: Annotated[
         str | None, typer.Option(metavar="SPAN", help="Count in parts of 15m, 1h, 1d, 1w, 1mo, 1y.")
     ] = None,
     time: Annotated[
-        str | None,
-        typer.Option(metavar="ATTRIBUTE", help="When it was; else when it was published."),
+        str | None, typer.Option(metavar="ATTRIBUTE", help="When it was; else when it was published.")
     ] = None,
     samples: Annotated[int, typer.Option(min=0, max=100, help="How many events to show of each side.")] = 3,
     picture: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw it: a .png or an .svg.")] = None,
@@ -96,7 +83,7 @@ def backtest(
     if picture is not None:
         check_picture(picture)
     with (
-        opened(master, remote, settings_with(checkpoint, conf), "backtest") as spark,
+        opened(master, remote, conf, "backtest", own_bar=checkpoint is not None) as spark,
         watched(checkpoint) as progress,
     ):
         looked = jobs.backtest(
@@ -115,8 +102,7 @@ def backtest(
             progress=progress,
         )
     if looked.unreadable:
-        wrong = f"{plural(looked.unreadable, 'line')} cannot be read, and left out."
-        say(wrong, "yellow")
+        say(f"{plural(looked.unreadable, 'line')} cannot be read, and left out.", "yellow")
     if picture is not None:
         draw(looked, picture)
         say(f"The picture is {picture}.")
@@ -144,20 +130,19 @@ def show(console: Console, looked: LookedBack) -> None:
     cells = max(20, console.width - _LABEL - 2)
     columns = {side: squeezed([part.side(side) for part in looked.parts], cells) for side in looked.sides}
     most = max([1, *[count for counts in columns.values() for count in counts]])
-    for side in ("only_first", "both", "only_second"):
+    for side, name in NAMES.items():
         if side in columns:
-            label = _NAMES[side] if looked.second is not None else "selected"
+            label = name if looked.second is not None else "selected"
             total = looked.total(side)
-            share = f"{total / events:.1%}" if events else ""
             lines = standing(columns[side], most, 2 if looked.second is not None else 4)
-            labels = [f"{label}  {total:,}", share, "", ""]
+            labels = [f"{label}  {total:,}", f"{total / events:.1%}", "", ""]
             for said, line in zip(labels, lines, strict=False):
                 console.print(Text(f"{said:<{_LABEL}}", style="dim").append(line, style=_COLOURS[side]))
     if looked.untimed is not None:
         said = f"{plural(looked.untimed.events, 'event')} without a time are in the sums only."
         console.print(said, style="yellow", soft_wrap=True)
     for one in looked.samples:
-        side = f"{_NAMES[one.side]:<8}" if looked.second is not None else ""
+        side = f"{NAMES[one.side]:<8}" if looked.second is not None else ""
         when = "-" if one.time is None else one.time.strftime("%Y-%m-%d %H:%M:%S")
         text = f"  {side}{when} {one.origin}  {printable(one.event.to_json())}"
         console.print(text, style="dim", soft_wrap=True)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 SUFFIXES = (".png", ".svg")
 # Below, in the middle and on top; the same in the terminal.
+NAMES = {"only_first": "only A", "both": "both", "only_second": "only B"}
 ORDER = ("both", "only_first", "only_second")
 COLOUR = {"only_first": COLOURS[0], "both": COLOURS[2], "only_second": COLOURS[1]}
 _ALL = "#b8b8b8"
@@ -58,19 +59,9 @@ def draw(looked: LookedBack, file: Path) -> None:
         # Without pyplot: no display is looked for, and nothing is kept when the figure goes.
         figure = Figure(figsize=(_SIZE[0], _SIZE[1] + 0.19 * len(heading)), dpi=150)
         top = 1 - (0.5 + 0.19 * len(heading)) / figure.get_figheight()
-        upper, lower = figure.subplots(
-            2,
-            1,
-            sharex=True,
-            height_ratios=(4, 1),
-            gridspec_kw={
-                "left": 0.085,
-                "right": 0.96,  # a time at the end reaches beyond it
-                "top": top,
-                "bottom": 0.085,
-                "hspace": 0.12,
-            },
-        )
+        # On the right there is room for a time at the end, which reaches beyond it.
+        places = {"left": 0.085, "right": 0.96, "top": top, "bottom": 0.085, "hspace": 0.12}
+        upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(4, 1), gridspec_kw=places)
         _title(figure, heading)
         _bars(upper, looked)
         _traffic(lower, looked)
@@ -87,7 +78,6 @@ def _metadata(file: Path) -> dict[str, Any]:
 def _heading(looked: LookedBack) -> list[tuple[str, str, str]]:
     """Lines over the picture: a label, a text, and the colour of its mark."""
     lines = []
-    labels = {"only_first": "only A", "only_second": "only B", "both": "both"}
     filters = [("", looked.first)] if looked.second is None else [("A", looked.first), ("B", looked.second)]
     for label, text in filters:
         parts = wrap(" ".join(text.split()), _TEXT_WIDTH)
@@ -95,12 +85,12 @@ def _heading(looked: LookedBack) -> list[tuple[str, str, str]]:
             parts = [*parts[: _MOST_LINES - 1], f"{parts[_MOST_LINES - 1][: _TEXT_WIDTH - 2]} …"]
         lines += [(label if not number else "", part, "") for number, part in enumerate(parts)]
     events = looked.total("events")
-    for side in ("only_first", "both", "only_second"):
+    for side, name in NAMES.items():
         if side in looked.sides:
             count = looked.total(side)
             share = f" ({count / events:.2%})" if events else ""
-            name = labels[side] if looked.second is not None else "selected"
-            lines.append((name, f"{count:,} of {events:,} events{share}", COLOUR[side]))
+            said = name if looked.second is not None else "selected"
+            lines.append((said, f"{count:,} of {events:,} events{share}", COLOUR[side]))
     return lines
 
 

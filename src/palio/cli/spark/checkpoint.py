@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from palio.cli.output.progress import MovingBar
-from palio.cli.program.terminal import error_console
+from palio.cli.program.terminal import error_console, say
 from palio.model.moments import parse_moment
 
 if TYPE_CHECKING:
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 Checkpoint = Annotated[
     str | None, typer.Option("--checkpoint", metavar="FOLDER", help="Where to go on after an interrupt.")
 ]
-# One bar is enough.
-_QUIET = "spark.ui.showConsoleProgress=false"
+Since = Annotated[str | None, typer.Option(metavar="WHEN", help="From then on: 7d, a date, a time, @seconds.")]
 
 
 def moment_of(text: str | None) -> float | None:
@@ -29,15 +28,9 @@ def moment_of(text: str | None) -> float | None:
     return None if text is None else parse_moment(text, now=time.time())
 
 
-def settings_with(checkpoint: str | None, settings: list[str] | None) -> list[str]:
-    """Settings of Spark for a job that shows its parts, or that lets Spark show its stages."""
-    return [*([] if checkpoint is None else [_QUIET]), *(settings or ())]
-
-
 @contextmanager
 def watched(checkpoint: str | None, what: str = "Counting") -> Iterator[Progress]:
     """What hears how far a job is, and shows it; who interrupts the job is told what that means."""
-    console = error_console()
     known: PartsDone | None = None
 
     def hear(now: PartsDone) -> None:
@@ -45,22 +38,18 @@ def watched(checkpoint: str | None, what: str = "Counting") -> Iterator[Progress
         if known is None and now.done == now.of:
             began = datetime.fromtimestamp(now.began, UTC)
             told = f"This was found before, in what there was on {began:%Y-%m-%d %H:%M} (UTC);"
-            console.print(f"{told} remove {checkpoint} to look anew.", style="dim", soft_wrap=True)
+            say(f"{told} remove {checkpoint} to look anew.")
         known = now
         bar.show(what, now.done, now.of)
 
     try:
-        with MovingBar(console) as bar:
+        with MovingBar(error_console()) as bar:
             yield hear
     except KeyboardInterrupt:
         if checkpoint is None:
             told = "Interrupted, and nothing was kept: with --checkpoint FOLDER the same command would go on."
-            console.print(told, style="yellow", soft_wrap=True)
+            say(told, "yellow")
         elif known is not None:
-            console.print(_interrupted(known), style="yellow", soft_wrap=True)
+            done = f"{known.done} of {known.of} {'part is' if known.of == 1 else 'parts are'} done"
+            say(f"Interrupted: {done}, and the same command goes on from there.", "yellow")
         raise
-
-
-def _interrupted(known: PartsDone) -> str:
-    parted = "part is" if known.of == 1 else "parts are"
-    return f"Interrupted: {known.done} of {known.of} {parted} done, and the same command goes on from there."

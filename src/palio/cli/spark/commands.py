@@ -7,38 +7,19 @@ import typer
 from palio.cli.program.loading import CommandEntry, LazyGroup
 from palio.cli.program.terminal import help_epilog
 
-JOBS = {
-    "archive": CommandEntry(
-        "spark.archive", "Write what was published to a lake of Parquet files, each event exactly once."
-    ),
-    "backtest": CommandEntry(
-        "spark.backtest", "Say what a filter would have delivered of all that was published, and when."
-    ),
-    "forget": CommandEntry(
-        "spark.forget", "Remove events from the lake: for erasure, or because they are old enough."
-    ),
-    "match": CommandEntry(
-        "spark.match", "Match many events against many subscriptions: pairs (event_id, subscription_id)."
-    ),
-    "experiments": CommandEntry(
-        "spark.experiments", "Run an experiment of the simulator on a cluster: each of its runs is a task."
-    ),
-    "package": CommandEntry(
-        "spark.package", "Build an archive of palio and what it needs, for executors that do not have it."
-    ),
-    "reach-back": CommandEntry(
-        "spark.reach_back",
-        "Show what a lake has of a filter, and keep all that follows in a new durable subscription.",
-    ),
-    "patterns": CommandEntry(
-        "spark.patterns",
-        "Find patterns in all events of a source, and say of which events each match consists.",
-    ),
-    "stats": CommandEntry(
-        "spark.stats",
-        "Report on everything that was published: traffic, values, what subscriptions find and could save.",
-    ),
+_SUMMARIES = {
+    "archive": "Write what was published to a lake of Parquet files, each event exactly once.",
+    "backtest": "Say what a filter would have delivered of all that was published, and when.",
+    "forget": "Remove events from the lake: for erasure, or because they are old enough.",
+    "match": "Match many events against many subscriptions: pairs (event_id, subscription_id).",
+    "experiments": "Run an experiment of the simulator on a cluster: each of its runs is a task.",
+    "package": "Build an archive of palio and what it needs, for executors that do not have it.",
+    "reach-back": "Show what a lake has of a filter, and keep all that follows in a new durable subscription.",
+    "patterns": "Find patterns in all events of a source, and say of which events each match consists.",
+    "stats": "Report on everything that was published: traffic, values, what subscriptions find and could "
+    "save.",
 }
+JOBS = {name: CommandEntry(f"spark.{name.replace('-', '_')}", said) for name, said in _SUMMARIES.items()}
 
 
 class JobGroup(LazyGroup):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import msgspec
 import typer
 
 from palio.cli.output.progress import MovingBar
@@ -72,4 +73,4 @@ def forget(
     ):
         bar.show("Forgetting", 0, 100)
         done = forget_events(spark, lake, filter, before=before, grace=seconds, told=told)
-    write_json({"version": done.version, "events": done.events, "files": done.files, "swept": done.swept})
+    write_json(msgspec.structs.asdict(done))

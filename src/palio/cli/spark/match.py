@@ -9,7 +9,7 @@ import typer
 from palio.cli.output.progress import MovingBar
 from palio.cli.program.terminal import error_console, help_epilog, plural, say, write_json
 from palio.cli.spark.checkpoint import Checkpoint, watched
-from palio.cli.spark.options import Master, Remote, Settings, opened, told_if_interrupted
+from palio.cli.spark.options import Filters, Master, Remote, Settings, opened, told_if_interrupted
 from palio.spark import jobs
 from palio.spark.frames import EVENT, SUBSCRIPTION
 from palio.spark.matching.runs import Run
@@ -31,10 +31,7 @@ def match(
             "--events", "-e", metavar="PLACE", help="Parquet, JSON lines, a lake, palio://, sqlite:///…"
         ),
     ],
-    subscriptions: Annotated[
-        str,
-        typer.Option("--filters", "-f", metavar="PLACE", help="Parquet or JSON lines: subscriptions' filters."),
-    ],
+    subscriptions: Annotated[str, Filters],
     output: Annotated[
         str | None,
         typer.Option("--output", "-o", metavar="FOLDER", help="Parquet; without it pairs are shown as JSON."),
@@ -47,8 +44,7 @@ def match(
         str | None, typer.Option(metavar="COLUMN", help="The id's column; event_id by default.")
     ] = None,
     quarantine: Annotated[
-        str | None,
-        typer.Option(metavar="FOLDER", help="What cannot be read goes there, with the reason."),
+        str | None, typer.Option(metavar="FOLDER", help="What cannot be read goes there, with the reason.")
     ] = None,
     storage: Annotated[
         str | None, typer.Option(metavar="FOLDER", help="A folder that all executors share.")

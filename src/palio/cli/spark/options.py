@@ -22,16 +22,14 @@ if TYPE_CHECKING:
 
 Master = Annotated[
     str | None,
-    typer.Option(
-        "--master", metavar="MASTER", help="local\\[4], spark://…, yarn, k8s://…; local\\[*] by default."
-    ),
+    typer.Option(metavar="MASTER", help="local\\[4], spark://…, yarn, k8s://…; local\\[*] by default."),
 ]
 Remote = Annotated[
-    str | None,
-    typer.Option(
-        "--remote", metavar="ADDRESS", help="Spark Connect: sc://…, or local\\[2] for its own server."
-    ),
+    str | None, typer.Option(metavar="ADDRESS", help="Spark Connect: sc://…, or local\\[2] for its own server.")
 ]
+Filters = typer.Option(
+    "--filters", "-f", metavar="PLACE", help="Parquet or JSON lines: subscriptions' filters."
+)
 Settings = Annotated[
     list[str] | None,
     typer.Option("--conf", metavar="KEY=VALUE", help="A setting of Spark; may be given several times."),
@@ -78,9 +76,8 @@ def opened(
         os.environ[variable(option)] = os.path.abspath(file)  # from there workers inherit it
     with ExitStack() as kept:
         with _starting():
-            spark = kept.enter_context(
-                quiet_session(master, remote=remote, name=f"palio {name}", settings=chosen)
-            )
+            session = quiet_session(master, remote=remote, name=f"palio {name}", settings=chosen)
+            spark = kept.enter_context(session)
         with _in_a_sentence():
             yield spark
 
@@ -125,12 +122,10 @@ def _in_a_sentence() -> Iterator[None]:
 
 def _failure(text: str) -> JobFailed:
     """With the message of our own error, which a task raised; with one that we know; or what Spark says."""
-    ours = _OURS.search(text)
-    if ours is not None:
+    if (ours := _OURS.search(text)) is not None:
         return JobFailed(ours[2], error=ours[1])
     for pattern, advice in _KNOWN.items():
-        found = re.search(pattern, text)
-        if found is not None:
+        if (found := re.search(pattern, text)) is not None:
             return JobFailed(found[0], advice, "OutputExists" if "already exists" in found[0] else "")
     python = _PYTHON.search(text)
     lines = [line.strip() for line in text.splitlines() if line.strip()]

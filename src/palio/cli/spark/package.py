@@ -31,7 +31,5 @@ def package(
     console = output_console()
     for name, value in built.settings().items():
         console.print(f"--conf {name}={value}", soft_wrap=True)
-    say(
-        f"{len(built.distributions)} packages, {built.bytes / 2**20:,.0f} MB, for Python {built.python} on "
-        f"{built.platform}"
-    )
+    size = f"{len(built.distributions)} packages, {built.bytes / 2**20:,.0f} MB"
+    say(f"{size}, for Python {built.python} on {built.platform}")

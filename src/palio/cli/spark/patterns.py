@@ -10,7 +10,7 @@ import typer
 from palio.cli.filters.patterns import Close, Delay, PatternFile, patterns_of
 from palio.cli.input.inputs import Complaints
 from palio.cli.output.pattern_lines import Shown, match_line
-from palio.cli.program.terminal import ExitCode, error_console, help_epilog, plural, write_json
+from palio.cli.program.terminal import ExitCode, error_console, help_epilog, plural, say, write_json
 from palio.cli.spark.checkpoint import Checkpoint, watched
 from palio.cli.spark.options import Master, Remote, Settings, opened, told_if_interrupted
 from palio.model.moments import parse_span
@@ -30,7 +30,7 @@ EPILOG = help_epilog(
     notes="docs/filters.md has the language: jump.txt has a pattern a line. Without Spark: palio patterns",
 )
 # State is written for each partition in each small batch; a few a core are enough.
-_STREAM_PARTITIONS = "4"
+_STREAM_SETTINGS = ["spark.sql.shuffle.partitions=4"]
 
 
 def patterns(
@@ -80,16 +80,13 @@ def patterns(
         raise typer.BadParameter("--follow needs a stream: name the journals that the lake is made from.")
     if close and streams:
         raise typer.BadParameter("--close is for all that is there at once; a stream never closes.")
-    console = error_console()
-    complaints = Complaints(console)
+    complaints = Complaints(error_console())
     chosen = patterns_of(patterns, complaints)
     if complaints.count:
         raise typer.Exit(ExitCode.BAD_INPUT)
     for text in (delay, skew):
         parse_span(text)
-    settings = [*(conf or ())]
-    if streams:
-        settings = [f"spark.sql.shuffle.partitions={_STREAM_PARTITIONS}", *settings]
+    settings = [*(_STREAM_SETTINGS if streams else ()), *(conf or ())]
     place, found = output or to, jobs.PatternsFound()
 
     def told(so_far: jobs.PatternsFound) -> None:
@@ -121,7 +118,7 @@ def patterns(
                 progress=progress,
                 told=told,
             )
-    console.print(_summary(found, place), style="dim", soft_wrap=True)
+    say(_summary(found, place))
 
 
 def _show(row: Row) -> None:

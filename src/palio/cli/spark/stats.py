@@ -10,8 +10,8 @@ import typer
 
 from palio.cli.output.places import DEFAULT_REPORT
 from palio.cli.program.terminal import help_epilog, plural, say, write_json
-from palio.cli.spark.checkpoint import Checkpoint, moment_of, settings_with, watched
-from palio.cli.spark.options import Master, Remote, Settings, opened
+from palio.cli.spark.checkpoint import Checkpoint, Since, moment_of, watched
+from palio.cli.spark.options import Filters, Master, Remote, Settings, opened
 from palio.language import read_filter
 from palio.spark import jobs
 
@@ -28,10 +28,7 @@ def stats(
         str, typer.Argument(metavar="SOURCE", help="A lake, palio://, sqlite:///…, Parquet or JSON lines.")
     ],
     *,
-    subscriptions: Annotated[
-        str | None,
-        typer.Option("--filters", "-f", metavar="PLACE", help="Parquet or JSON lines: subscriptions' filters."),
-    ] = None,
+    subscriptions: Annotated[str | None, Filters] = None,
     output: Annotated[
         Path, typer.Option("--output", "-o", metavar="FILE", help="Where the report goes, one HTML file.")
     ] = DEFAULT_REPORT,
@@ -47,16 +44,13 @@ def stats(
     filter_text: Annotated[
         str | None, typer.Option("--filter", metavar="FILTER", help="Only events that it selects.")
     ] = None,
-    since: Annotated[
-        str | None, typer.Option(metavar="WHEN", help="From then on: 7d, a date, a time, @seconds.")
-    ] = None,
+    since: Since = None,
     until: Annotated[str | None, typer.Option(metavar="WHEN", help="Up to then; else up to now.")] = None,
     time: Annotated[
         str | None, typer.Option(metavar="NAME", help="The attribute that says when an event was.")
     ] = None,
     by: Annotated[
-        str | None,
-        typer.Option(metavar="NAME", help="Tell events apart by this one; class, or the publisher."),
+        str | None, typer.Option(metavar="NAME", help="Tell events apart by this one; class, or the publisher.")
     ] = None,
     title: Annotated[str, typer.Option(metavar="TEXT", help="What the report is called.")] = (
         "What the data say"
@@ -81,7 +75,7 @@ def stats(
     for text in (since, until):
         moment_of(text)
     with (
-        opened(master, remote, settings_with(checkpoint, conf), "stats") as spark,
+        opened(master, remote, conf, "stats", own_bar=checkpoint is not None) as spark,
         watched(checkpoint) as progress,
     ):
         figures = jobs.stats(
@@ -110,10 +104,8 @@ def stats(
         }
     )
     if figures.traffic.unreadable:
-        told = f"{plural(figures.traffic.unreadable, 'event')} could not be read, and are left out."
-        say(told, "yellow")
+        say(f"{plural(figures.traffic.unreadable, 'event')} could not be read, and are left out.", "yellow")
     if figures.traffic.untimed and (time is not None or figures.traffic.first is not None):
-        told = f"{plural(figures.traffic.untimed, 'event')} without a time: in no plot over time."
-        say(told, "yellow")
+        say(f"{plural(figures.traffic.untimed, 'event')} without a time: in no plot over time.", "yellow")
     if show:
         webbrowser.open(output.resolve().as_uri())

@@ -6,9 +6,9 @@ All are done in parts with a commit for each; after an interrupt the same call g
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import msgspec
+from pyspark.sql import SparkSession
 
 from palio.language import read_filter
 from palio.model.filter import Filter
@@ -17,9 +17,6 @@ from palio.spark.lake.archiving import archive_continuously
 from palio.spark.lake.rewriting import GRACE, sweep
 from palio.spark.source.moments import Moment, moment_or_none
 from palio.store.lake.manifests import Lake
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 __all__ = ["Archived", "Compacted", "Erased", "archive", "archive_continuously", "compact", "forget"]
 

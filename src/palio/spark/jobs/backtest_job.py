@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from typing import TYPE_CHECKING
 
 import msgspec
+from pyspark.sql import DataFrame, SparkSession
 
 from palio.language import read_filter
 from palio.model.filter import Filter
@@ -30,9 +30,6 @@ from palio.spark.source.moments import Moment, moment_or_none
 from palio.spark.tables.inputs import REASON, past_events
 from palio.spark.tables.parts import one_file
 from palio.spark.tables.pieces import cut
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 # Parts of time, if nobody says how long they shall be: about as many as a picture or a terminal has room for.
 MOST_PARTS = 96
@@ -69,25 +66,17 @@ def backtest(
     """
     first = read_filter(filter).require_satisfiable()
     second = None if against is None else read_filter(against).require_satisfiable()
-    texts = _text(first), None if second is None else _text(second)
+    texts = first.source or str(first), None if second is None else second.source or str(second)
     times = moment_or_none("since", since), moment_or_none("until", until)
     span = dict(zip(("since", "until"), times, strict=True)) if time is None else {}
     events = past_events(spark, source, journals, **span)
     if time is None and TIME not in events.columns:
         reason = "its events do not say when they were published; --time names the attribute that does."
         raise UnknownInput(source, reason)
+    counting = partial(backtesting.backtest, filter=first, against=second, time=time or TIME, samples=samples)
 
     def count(some: DataFrame, every: Every, times: Times) -> DataFrame:
-        return backtesting.backtest(
-            readable(some),
-            first,
-            against=second,
-            every=every,
-            time=time or TIME,
-            since=times[0],
-            until=times[1],
-            samples=samples,
-        )
+        return counting(readable(some), every=every, since=times[0], until=times[1])
 
     chosen = None if every is None else Every.parse(every)
     count(events, chosen or Every.parse("1d"), times)  # what is wrong is found before anything is kept
@@ -121,7 +110,3 @@ def backtest(
     finally:
         found.unpersist()
     return msgspec.structs.replace(looked, unreadable=wrong)
-
-
-def _text(filter: Filter) -> str:
-    return filter.source or str(filter)

@@ -1,12 +1,12 @@
-"""What a backtest on Spark came to, as the driver knows it: counts in parts of time, without holes, and
-samples."""
+"""What a backtest on Spark came to, as the driver knows it: counts in parts of time without holes, samples."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
+from pyspark.sql import DataFrame
 
 from palio.model import jsontext
 from palio.model.moments import format_time
@@ -15,8 +15,7 @@ from palio.spark.errors import WrongOption
 from palio.spark.lookback.backtesting import MAX_PARTS, SIDES
 from palio.spark.lookback.buckets import Every
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+_EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 class TimePart(msgspec.Struct, frozen=True):
@@ -42,6 +41,11 @@ class Sample(msgspec.Struct, frozen=True):
     origin: str
     event: Notification
 
+    def document(self) -> dict[str, Any]:
+        """As plain data."""
+        time, event = None if self.time is None else format_time(self.time), self.event.to_json()
+        return {"side": self.side, "time": time, "origin": self.origin, "event": jsontext.read(event)}
+
 
 class LookedBack(msgspec.Struct, frozen=True):
     """All of it. `untimed` are events of which nobody knows when they were."""
@@ -61,7 +65,7 @@ class LookedBack(msgspec.Struct, frozen=True):
 
     def total(self, side: str) -> int:
         """How many are of a side, or `events`, with those of which nobody knows when."""
-        return sum(part.side(side) for part in (*self.parts, *([self.untimed] if self.untimed else [])))
+        return sum(part.side(side) for part in (*self.parts, self.untimed) if part is not None)
 
     @property
     def found(self) -> int:
@@ -83,22 +87,10 @@ class LookedBack(msgspec.Struct, frozen=True):
             **{side: self.total(side) for side in self.sides},
             "untimed": 0 if self.untimed is None else self.untimed.events,
             "when": [
-                {
-                    "from": format_time(part.begin),
-                    "events": part.events,
-                    **{side: part.side(side) for side in self.sides},
-                }
+                {"from": format_time(part.begin)} | {name: part.side(name) for name in ("events", *self.sides)}
                 for part in self.parts
             ],
-            "samples": [
-                {
-                    "side": one.side,
-                    "time": None if one.time is None else format_time(one.time),
-                    "origin": one.origin,
-                    "event": jsontext.read(one.event.to_json()),
-                }
-                for one in self.samples
-            ],
+            "samples": [one.document() for one in self.samples],
         }
 
 
@@ -118,9 +110,6 @@ def gather(found: DataFrame, filters: tuple[str, str | None], every: Every, samp
         None if untimed is None else _part(_EPOCH, untimed),
         tuple(_samples(found, samples)) if samples else (),
     )
-
-
-_EPOCH = datetime.fromtimestamp(0, UTC)
 
 
 def _part(begin: datetime, row: Any) -> TimePart:
@@ -143,11 +132,10 @@ def _samples(found: DataFrame, count: int) -> list[Sample]:
     """The newest few of each side."""
     several = found.selectExpr("inline(samples)")
     samples: list[Sample] = []
+    order = ("time", "journal", "sequence", "id", "payload")
     for side in SIDES:
-        order = ("time", "journal", "sequence", "id", "payload")
         newest = several.where(f"which = '{side}'").orderBy(*order, ascending=False).limit(count)
-        columns = ("unix_micros(time) AS time", "journal", "sequence", "id", "payload")
-        for row in newest.selectExpr(*columns).collect():
+        for row in newest.selectExpr("unix_micros(time) AS time", *order[1:]).collect():
             position = f"{row['journal']}/{row['sequence']}" if row["journal"] is not None else row["id"] or "-"
             said = Notification.decode(bytes(row["payload"]))
             samples.append(Sample(side, _moment(row["time"]), position, said))

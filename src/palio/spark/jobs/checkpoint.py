@@ -6,21 +6,16 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
+from pyspark.sql import DataFrame, SparkSession
 
 from palio.model.moments import format_time
 from palio.spark.source.journals import absolute
+from palio.spark.source.moments import Moment
 from palio.spark.tables.inputs import REASON
 from palio.spark.tables.parts import Asked, Looks, Whole, open_parts
-from palio.spark.tables.pieces import FileVersion, files_at, require_unchanged
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from palio.spark.source.moments import Moment
-    from palio.spark.tables.pieces import Piece, TablePieces
+from palio.spark.tables.pieces import FileVersion, Piece, TablePieces, files_at, require_unchanged
 
 # From when to when.
 Times = tuple[float | None, float | None]
@@ -39,7 +34,7 @@ class PartsDone(msgspec.Struct, frozen=True):
     began: float
 
 
-Progress: TypeAlias = "Callable[[PartsDone], None]"
+Progress = Callable[[PartsDone], None]
 
 
 def asked_of(job: str, **options: str | float | bool | None) -> dict[str, str | float | bool | None]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 import msgspec
+from pyspark.sql import DataFrame, SparkSession
 
 from palio.spark.errors import BadEvent, UnknownInput
 from palio.spark.frames import EVENT, PAYLOAD
@@ -26,9 +26,6 @@ from palio.spark.tables.inputs import (
 )
 from palio.spark.tables.pieces import Piece, TablePieces, cut
 from palio.spark.tables.positions import JOURNAL, SEQUENCE
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 # Events for each core that one run of `match_new` matches: what an interruption costs at the most.
 ROWS_PER_RUN = 1_000_000
@@ -83,13 +80,8 @@ def match(
     whole = events_at(spark, events, id=event_id)
     if quarantine is None:
         _require_readable(whole)
-    asked = asked_of(
-        "match",
-        events=place_of(events),
-        filters=place_of(subscriptions),
-        event_id=event_id,
-        quarantine=quarantine is not None,
-    )
+    asked = asked_of("match", events=place_of(events), filters=place_of(subscriptions), event_id=event_id)
+    asked |= {"quarantine": quarantine is not None}
 
     def read(cut: TablePieces, piece: Piece) -> DataFrame:
         some = cut.read(spark, piece)
@@ -108,7 +100,7 @@ def match(
 
     pairs = looks.look(_PAIRS, pairs_of)
     if quarantine is not None:
-        _set_aside(looks.look(_UNREADABLE, _unreadable_of), quarantine)
+        _set_aside(looks.look(_UNREADABLE, _unreadable_of), quarantine, "events")
     if output is None:
         return Matched(pairs)
     write_table(pairs, output, overwrite=overwrite)
@@ -139,7 +131,7 @@ def match_new(
     if positioned is None:
         raise UnknownInput(events, "--new needs events of a lake or a journal, which have positions.")
     if quarantine is not None:
-        _set_aside(_unreadable_of(events_at(spark, events)), quarantine)
+        _set_aside(_unreadable_of(events_at(spark, events)), quarantine, "events")
     done: list[runs.Run] = []
 
     def hear(run: runs.Run, matched: int, of: int) -> None:
@@ -147,22 +139,15 @@ def match_new(
         if told is not None:
             told(run, matched, of)
 
-    runs.match_new(
-        positioned,
-        filters,
-        output,
-        rows=ROWS_PER_RUN * cores_of(spark),
-        told=hear,
-        invalid="error" if quarantine is None else "skip",
-        storage=storage,
-    )
+    rows, invalid = ROWS_PER_RUN * cores_of(spark), "error" if quarantine is None else "skip"
+    runs.match_new(positioned, filters, output, rows=rows, told=hear, invalid=invalid, storage=storage)
     return MatchedNew(output, tuple(done))
 
 
 def _subscriptions(spark: SparkSession, place: str, quarantine: str | None) -> DataFrame:
     filters = subscriptions_at(spark, place)
     if quarantine is not None:
-        bulk.unreadable(filters).write.mode("overwrite").parquet(f"{quarantine}/subscriptions")
+        _set_aside(bulk.unreadable(filters), quarantine, "subscriptions")
     return filters
 
 
@@ -175,8 +160,8 @@ def _unreadable_of(events: DataFrame) -> DataFrame:
     return events.select(EVENT).limit(0)
 
 
-def _set_aside(unreadable: DataFrame, quarantine: str) -> None:
-    unreadable.write.mode("overwrite").parquet(f"{quarantine}/events")
+def _set_aside(unreadable: DataFrame, quarantine: str, what: str) -> None:
+    unreadable.write.mode("overwrite").parquet(f"{quarantine}/{what}")
 
 
 def _require_readable(events: DataFrame) -> None:

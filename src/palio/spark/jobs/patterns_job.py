@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
+from pyspark.sql import DataFrame, Row, SparkSession
 
 from palio.model.moments import parse_span
 from palio.model.patterns.pattern import Pattern
 from palio.spark.errors import WrongOption
 from palio.spark.frames import over_connect
 from palio.spark.jobs.checkpoint import Progress, asked_of, looks_at, place_of
-from palio.spark.patterns.finding import LOOKS, find_in, find_patterns, packed_texts
+from palio.spark.patterns.finding import LOOKS, find_in, find_patterns
+from palio.spark.patterns.hits import packed_texts
 from palio.spark.runtime.queries import run_to_end
 from palio.spark.source.writing import write
 from palio.spark.tables.inputs import is_lake, stream_at, table_at
 from palio.spark.tables.pieces import cut
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, Row, SparkSession
 
 # Events of a journal that are looked at together: what an interruption costs at the most.
 _ROWS_PER_BATCH = 500_000
@@ -108,51 +108,41 @@ def _microseconds(span: str) -> int:
     return round(parse_span(span) * 1_000_000)
 
 
+@dataclass
 class _PatternsOutcome:
     """Where matches go, and what is counted on the way."""
 
-    def __init__(
-        self,
-        output: str | None,
-        to: str | None,
-        each: Callable[[Row], None] | None,
-        told: Callable[[PatternsFound], None] | None,
-    ) -> None:
-        self._output = output
-        self._to = to
-        self._each = each
-        self._told = told
-        self._matches = 0
-        self._timed_out = 0
-        self._dropped: Counter[str] = Counter()
+    output: str | None
+    to: str | None
+    each: Callable[[Row], None] | None
+    told: Callable[[PatternsFound], None] | None
+    counts: Counter[str] = field(default_factory=Counter)
+    dropped: Counter[str] = field(default_factory=Counter)
 
     def found(self) -> PatternsFound:
         """What was found so far."""
-        return PatternsFound(self._matches, self._timed_out, dict(self._dropped))
+        return PatternsFound(self.counts["matches"], self.counts["timed_out"], dict(self.dropped))
 
     def take(self, found: DataFrame, number: int) -> None:
         """What was found in a small batch, or in all there is. Done again, it changes nothing."""
         found = found.persist()
         matches = found.where("pattern is not null").drop("dropped")
         try:
-            if self._output is not None:
-                matches.write.mode("overwrite").parquet(f"{self._output}/batch={number}")
-            if self._to is not None:
-                write(matches.select("id", "payload"), self._to, sink=SINK, id="id")
+            if self.output is not None:
+                matches.write.mode("overwrite").parquet(f"{self.output}/batch={number}")
+            if self.to is not None:
+                write(matches.select("id", "payload"), self.to, sink=SINK, id="id")
             for row in found.toLocalIterator():
                 self._row(row)
         finally:
             found.unpersist()
-        if self._told is not None:
-            self._told(self.found())
+        if self.told is not None:
+            self.told(self.found())
 
     def _row(self, row: Row) -> None:
         if row["pattern"] is None:
-            self._dropped.update(row["dropped"])
+            self.dropped.update(row["dropped"])
             return
-        if row["timed_out"]:
-            self._timed_out += 1
-        else:
-            self._matches += 1
-        if self._each is not None:
-            self._each(row)
+        self.counts["timed_out" if row["timed_out"] else "matches"] += 1
+        if self.each is not None:
+            self.each(row)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, TypeAlias
 
 import msgspec
+from pyspark.sql import DataFrame, SparkSession
 
 from palio.client import Event
 from palio.client.client import Client
@@ -20,14 +20,11 @@ from palio.spark.lookback.reach_back import Work, follow_from, give_up, with_cli
 from palio.spark.source.moments import Moment, moment
 from palio.store.lake.manifests import Lake
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
 # Seconds for which a subscription that is of no use is tried to be ended.
 _ENDING = 10.0
 
 # Does something with a client of a broker.
-Ask: TypeAlias = "Callable[[Work], None]"
+Ask = Callable[[Work], None]
 
 
 class ReachedBack(msgspec.Struct, frozen=True):

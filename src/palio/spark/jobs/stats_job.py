@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
+from pyspark.sql import SparkSession
 
 from palio.language import read_filter
+from palio.spark.frames import PAYLOAD
 from palio.spark.jobs.checkpoint import (
     LINES,
     Progress,
@@ -21,19 +23,27 @@ from palio.spark.jobs.checkpoint import (
     require_same_files,
     unreadable,
 )
+from palio.spark.lookback.history import history
+from palio.spark.runtime.session import cores_of
 from palio.spark.source.moments import Moment, moment_or_none
-from palio.spark.stats import gather, sources, write_hints, write_numbers, write_report
+from palio.spark.source.reading import read
+from palio.spark.stats import gather, write_hints, write_numbers, write_report
+from palio.spark.stats.figures import Figures
 from palio.spark.stats.gathering import LOOKS
 from palio.spark.stats.page import TITLE
 from palio.spark.stats.preparing import prepared
-from palio.spark.tables.inputs import REASON, is_journal, is_lake, past_events, subscriptions_at
+from palio.spark.tables.inputs import (
+    REASON,
+    events_at,
+    has_lines,
+    is_journal,
+    is_lake,
+    past_events,
+    subscriptions_at,
+    table_at,
+)
 from palio.spark.tables.parts import Through
 from palio.spark.tables.pieces import cut
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-    from palio.spark.stats.figures import Figures
 
 FileName = str | Path
 
@@ -69,23 +79,11 @@ def stats(
     if filter is not None:
         read_filter(filter).require_satisfiable()
     times = moment_or_none("since", since), moment_or_none("until", until)
+    options = {"filter": filter, "since": since, "until": until, "time": time, "by": by}
+    places = {"filters": subscriptions, "source": source, "lake": lake}
     if checkpoint is None:
-        wanted = None if subscriptions is None else subscriptions_at(spark, subscriptions)
-        found = sources.events_from(spark, source, lake=lake, filter=filter, since=times[0], until=times[1])
-        figures = gather(
-            found.events,
-            wanted,
-            source=source,
-            filter=None if found.is_filtered else filter,
-            time=time,
-            by=by,
-            since=times[0],
-            until=times[1],
-            unreadable=found.unreadable,
-        )
+        figures = _in_one_pass(spark, places, options, times)
     else:
-        options = {"filter": filter, "since": since, "until": until, "time": time, "by": by}
-        places = {"filters": subscriptions, "source": source, "lake": lake}
         figures = _in_parts(spark, places, options, times, checkpoint=checkpoint, progress=progress)
     figures = msgspec.structs.replace(figures, filter=filter)
     if report is not None:
@@ -95,6 +93,31 @@ def stats(
     if hints is not None:
         write_hints(figures, hints)
     return figures
+
+
+def _in_one_pass(
+    spark: SparkSession, places: Mapping[str, str | None], options: Mapping[str, Any], times: Times
+) -> Figures:
+    """Where a store, a broker or a lake can choose by filter and time, it does."""
+    filters, source, lake = places["filters"], places["source"] or "", places["lake"]
+    subscriptions = None if filters is None else subscriptions_at(spark, filters)
+    span: dict[str, Any] = dict(zip(("since", "until"), times, strict=True))
+    filter, wrong = options["filter"], 0
+    if lake is not None or is_lake(source):
+        events = history(spark, lake or source, None if lake is None else source, filter=filter, **span)
+        filter = None
+    elif is_journal(source):
+        events = read(spark, source, filter=filter, **span)
+        filter = None
+    elif has_lines(source):
+        # A compressed file is one partition, and reading lines is work: it is done once, and spread.
+        lines = events_at(spark, source).repartition(2 * cores_of(spark)).persist()
+        wrong = lines.where(f"{REASON} is not null").count()
+        events = readable(lines).select(PAYLOAD)
+    else:
+        events = table_at(spark, source)
+    chosen: dict[str, Any] = {"filter": filter, "time": options["time"], "by": options["by"], **span}
+    return gather(events, subscriptions, source=source, unreadable=wrong, **chosen)
 
 
 def _in_parts(
@@ -131,15 +154,6 @@ def _in_parts(
     if filters is not None:
         require_same_files(spark, looks, "filters", filters)
     wrong = unreadable(looks) if LINES in stages else 0
-    first = looks.kept("times", lambda: times, Times)
-    return gather(
-        Through(looks, readable),
-        subscriptions,
-        source=source,
-        time=time,
-        by=options["by"],
-        since=first[0],
-        until=first[1],
-        unreadable=wrong,
-        **choosing,
-    )
+    span = dict(zip(("since", "until"), looks.kept("times", lambda: times, Times), strict=True))
+    chosen: dict[str, Any] = {"time": time, "by": options["by"], **choosing, **span}
+    return gather(Through(looks, readable), subscriptions, source=source, unreadable=wrong, **chosen)

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
 
 import msgspec
 import pyarrow as pa
+from pyspark.sql import SparkSession
 
 from palio.spark.lake.files import write_damage, write_events
 from palio.spark.runtime.session import cores_of
@@ -25,9 +25,6 @@ from palio.spark.source.journals import Journals, JournalStanding, Span, WantedE
 from palio.spark.source.rows import EVENT, Damage
 from palio.store.lake.errors import LakeChanged
 from palio.store.lake.manifests import Lake, LakeChange, LakeFile, LakeState
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 # Sequences that one task archives, and the bytes of payload after which it begins another file.
 ROWS_PER_TASK = 250_000
@@ -72,8 +69,7 @@ def archive(
     from there. Raises what journals and lakes raise; `lossy` goes on where a journal was trimmed too early.
     """
     url, lake = absolute(url), Lake(place)
-    state = lake.create()
-    done = ArchiveProgress(state.version, 0, 0, 0, 0)
+    done = ArchiveProgress(lake.create().version, 0, 0, 0, 0)
     with open_journals(url) as journals:
         standings = journals.standings(lossy=lossy)
         goal = offsets.end_of(standings)
@@ -150,7 +146,7 @@ def write_spans(
 
 
 def _write_span(journals: Journals, span: Span, lake: Lake, *, lossy: bool) -> Iterator[LakeFile]:
-    damage = Damage()
+    damage: Damage = []
     gathered: list[pa.RecordBatch] = []
     size = 0
     for batch in journals.read(span, WantedEvents(rows=BATCH, lossy=lossy), damage):
@@ -161,7 +157,7 @@ def _write_span(journals: Journals, span: Span, lake: Lake, *, lossy: bool) -> I
             gathered, size = [], 0
     if gathered:
         yield from write_events(lake.root, pa.Table.from_batches(gathered, EVENT))
-    if damage.rows:
+    if damage:
         yield write_damage(lake.root, span.journal, damage)
 
 

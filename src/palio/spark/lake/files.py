@@ -27,7 +27,8 @@ import pyarrow.parquet as pq
 
 from palio.matching.projection import WantedColumn, discover, project
 from palio.model.values import KIND_NAMES, Kind
-from palio.spark.source.rows import EVENT, UTC_MICROSECONDS, Damage, times_of
+from palio.spark.arrow import arrow_schema, batch_of
+from palio.spark.source.rows import EVENT, Damage, times_of
 from palio.store.lake.manifests import LakeFile
 from palio.store.lake.once import make_folder, sync_folder
 
@@ -40,30 +41,22 @@ ROW_GROUP = 128 << 10
 # Characters of a name in a path; what it stands for is in the manifest.
 MAX_NAME = 100
 NO_CLASS, OTHER_CLASSES = "-", "+"
+_OTHERS = "\0others"  # no class of anybody
 
-QUARANTINE = pa.schema(
-    [
-        ("journal", pa.string()),
-        ("sequence", pa.int64()),
-        ("time", UTC_MICROSECONDS),
-        ("publisher", pa.string()),
-        ("id", pa.string()),
-        ("body", pa.binary()),
-        ("reason", pa.string()),
-    ]
+QUARANTINE = (
+    "journal string, sequence bigint, time timestamp, publisher string, id string, body binary, reason string"
 )
 
 
 def typed(events: pa.Table) -> tuple[pa.Table, bool]:
     """Events with their typed columns, and whether these are all that there could be."""
     payload = events.column("payload")
-    found = [
-        (count, name, kind)
+    found = sorted(
+        (-count, name, kind)
         for name, kinds in discover(payload).items()
         for kind, count in kinds.items()
         if kind is not Kind.LIST
-    ]
-    found.sort(key=lambda one: (-one[0], one[1], one[2]))
+    )
     # Spark takes `Price` and `price` for one: the more frequent one has the column.
     names: dict[str, str] = {}
     for _, name, _ in found:
@@ -80,33 +73,19 @@ def write_events(root: Path, events: pa.Table) -> Iterator[LakeFile]:
     """Write events of one journal, in the order of their sequences, into new files."""
     with_columns, complete = typed(events)
     for day, kind, folder, part in _groups(with_columns):
-        empty = [
-            name
-            for name in part.column_names[len(EVENT.names) :]
-            if part.column(name).null_count == part.num_rows
-        ]
-        part = part.drop_columns(empty)
-        columns = tuple(part.column_names[len(EVENT.names) :])
+        added = part.column_names[len(EVENT.names) :]
+        columns = tuple([name for name in added if part.column(name).null_count < part.num_rows])
+        part = part.select([*EVENT.names, *columns])
         yield write_file(root, f"day={day}/{folder}", part, day, columns=columns, kind=kind, complete=complete)
 
 
 def write_damage(root: Path, journal: str, damage: Damage) -> LakeFile:
     """Write what could not be read into a file of its own."""
-    sequences, times, publishers, ids, bodies, reasons = zip(*damage.rows, strict=True)
-    table = pa.table(
-        [
-            pa.repeat(journal, len(sequences)).cast(pa.string()),
-            pa.array(sequences, pa.int64()),
-            times_of(times),
-            pa.array(publishers, pa.string()),
-            pa.array(ids, pa.string()),
-            pa.array(bodies, pa.binary()),
-            pa.array(reasons, pa.string()),
-        ],
-        schema=QUARANTINE,
-    )
+    sequences, times, *more = zip(*damage, strict=True)
+    journals = pa.repeat(journal, len(damage))
+    batch = batch_of(arrow_schema(QUARANTINE), journals, sequences, times_of(times), *more)
     day = datetime.fromtimestamp(times[0], UTC).date().isoformat()
-    return write_file(root, "quarantine", table, day, quarantine=True)
+    return write_file(root, "quarantine", pa.Table.from_batches([batch]), day, quarantine=True)
 
 
 def write_file(root: Path, folder: str, table: pa.Table, day: str, **more: Any) -> LakeFile:
@@ -116,14 +95,9 @@ def write_file(root: Path, folder: str, table: pa.Table, day: str, **more: Any) 
     name = f"{_named(journal)}-{first}-{last}-{secrets.token_hex(4)}.parquet"
     path = root / folder / name
     make_folder(path.parent)
+    repeated = [name for name in table.column_names if name not in ("payload", "id", "body")]
     with open(path, "xb") as file:
-        pq.write_table(
-            table,
-            file,
-            compression="zstd",
-            row_group_size=ROW_GROUP,
-            use_dictionary=[name for name in table.column_names if name not in ("payload", "id", "body")],
-        )
+        pq.write_table(table, file, compression="zstd", row_group_size=ROW_GROUP, use_dictionary=repeated)
         file.flush()
         os.fsync(file.fileno())
         size = file.tell()
@@ -153,19 +127,13 @@ def _groups(events: pa.Table) -> Iterator[tuple[str, str | None, str, pa.Table]]
     keys = pa.table({"day": days, "class": _few(classes)})
     distinct = keys.group_by(["day", "class"], use_threads=False).aggregate([]).to_pylist()
     for one in distinct:
-        chosen = pc.equal(keys["day"], one["day"])
-        of_class = keys["class"].is_null() if one["class"] is None else pc.equal(keys["class"], one["class"])
-        part = events if len(distinct) == 1 else events.filter(pc.and_(chosen, of_class))
-        day, folder = one["day"].isoformat(), one["class"]
-        if folder is None:
-            yield day, None, NO_CLASS, part
-        elif folder == _OTHERS:
-            yield day, None, OTHER_CLASSES, part
-        else:
-            yield day, folder, _folder_of(folder), part
-
-
-_OTHERS = "\0others"  # no class of anybody
+        day, kind = one["day"], one["class"]
+        of_class = keys["class"].is_null() if kind is None else pc.equal(keys["class"], kind)
+        chosen = pc.and_(pc.equal(keys["day"], day), of_class)
+        part = events if len(distinct) == 1 else events.filter(chosen)
+        # The name of a class begins with "class", so that it is never one of our own.
+        own = {None: NO_CLASS, _OTHERS: OTHER_CLASSES}.get(kind)
+        yield day.isoformat(), kind if own is None else None, own or f"class {_named(kind)}", part
 
 
 def _few(classes: Any) -> Any:
@@ -177,11 +145,6 @@ def _few(classes: Any) -> Any:
     frequent = counts.field("values").take(order[:MAX_CLASSES])
     rare = pc.and_(classes.is_valid(), pc.invert(pc.is_in(classes, frequent)))
     return pc.if_else(rare, _OTHERS, classes)
-
-
-def _folder_of(kind: str) -> str:
-    """A class as the name of a folder, which is never one of our own."""
-    return f"class {_named(kind)}"
 
 
 def _named(text: str) -> str:

@@ -16,12 +16,12 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
 
 from palio.model.filter import Filter
 from palio.spark.lake.files import write_events
@@ -30,9 +30,6 @@ from palio.spark.runtime.tasks import run_tasks
 from palio.spark.source.rows import EVENT, RowSelection, times_of
 from palio.store.lake.errors import LakeChanged, LakeDamaged
 from palio.store.lake.manifests import MANIFESTS, Lake, LakeChange, LakeFile, LakeState
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 # A day, in seconds: how long whoever reads an earlier version may take, and how long a job may take between
 # writing a file and committing it (a guess: jobs commit after minutes).
@@ -82,7 +79,8 @@ def forget(
     """
     lake = Lake(place)
     state = lake.state()
-    todo = sorted(_touched(state, before), key=lambda one: one.path)
+    touched = (one for one in state.events() if before is None or one.begin < before)
+    todo = sorted(touched, key=lambda one: one.path)
     done = Forgotten(0, 0, 0, len(todo), state.version)
     for part in _parts([(one,) for one in todo], cores_of(spark)):
         found = _forget_in(spark, lake.root, [file for (file,) in part], filter, before)
@@ -125,8 +123,7 @@ def compact(
     root = lake.root
 
     def merge(run: tuple[LakeFile, ...]) -> Iterator[Rewritten]:
-        tables = [read_events(root, file) for file in run]
-        whole = pa.concat_tables(tables).sort_by("sequence")
+        whole = pa.concat_tables([read_events(root, file) for file in run]).sort_by("sequence")
         yield Rewritten(tuple([file.path for file in run]), tuple(write_events(root, whole)))
 
     done = fewer = 0
@@ -178,10 +175,6 @@ def read_events(root: Path, file: LakeFile) -> pa.Table:
         raise LakeDamaged(str(root), reason, file.path) from None
 
 
-def _touched(state: LakeState, before: float | None) -> list[LakeFile]:
-    return [one for one in state.events() if before is None or one.begin < before]
-
-
 def _parts(groups: Sequence[tuple[LakeFile, ...]], cores: int) -> Iterator[list[tuple[LakeFile, ...]]]:
     """Groups of files, as many as belong to one commit: some for each core, and not too much work."""
     part: list[tuple[LakeFile, ...]] = []
@@ -201,11 +194,9 @@ def _parts(groups: Sequence[tuple[LakeFile, ...]], cores: int) -> Iterator[list[
 def _forget_in(
     spark: SparkSession, root: Path, files: list[LakeFile], filter: Filter, before: float | None
 ) -> list[Rewritten]:
-    text = filter.source or str(filter)
-
     def rewrite(file: LakeFile) -> Iterator[Rewritten]:
         events = read_events(root, file)
-        kept = without(events, Filter.parse(text), before)
+        kept = without(events, filter, before)
         if kept.num_rows < events.num_rows:
             added = tuple(write_events(root, kept)) if kept.num_rows else ()
             yield Rewritten((file.path,), added, events.num_rows - kept.num_rows)

@@ -9,24 +9,21 @@ and files whose columns are not complete are read from the payload, row by row i
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
 from functools import reduce
-from typing import TYPE_CHECKING
 
-import pyarrow as pa
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import DataFrame, SparkSession, functions
+from pyspark.sql.types import StructType
 
 from palio.model.filter import Filter
-from palio.model.values import KIND_NAMES, Kind
-from palio.spark.source.columns import BESIDE, Column, Columns, fields_of, kind_of
-from palio.spark.source.rows import EVENT, GENERIC, GENERIC_SCHEMA, RowSelection
+from palio.model.values import KIND_NAMES, KINDS_BY_NAME, Kind
+from palio.spark.arrow import Batches
+from palio.spark.frames import quoted
+from palio.spark.lake.files import QUARANTINE
+from palio.spark.source.columns import BESIDE, KINDS, Column, Columns, fields_of
+from palio.spark.source.rows import EVENT, EVENT_SCHEMA, GENERIC, GENERIC_SCHEMA, RowSelection
 from palio.store.lake.manifests import Lake, LakeFile, LakeState
 
-if TYPE_CHECKING:
-    from pyspark.sql import Column as SparkColumn
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
-
-EVENT_SCHEMA = f"{GENERIC_SCHEMA}, properties binary"
 _SPARK_TYPES = {
     Kind.BOOL: "boolean",
     Kind.INT: "bigint",
@@ -79,15 +76,13 @@ def select_events(frame: DataFrame, schema: StructType | None, filter: Filter | 
     """What a filter selects of a table of events (`rows.EVENT`), in the columns of a schema."""
     if schema is None and filter is None:
         return frame.select(*GENERIC)
-    wanted = None if schema is None else fields_of(schema)
-    text = None if filter is None else filter.source or str(filter)
+    columns = None if schema is None else Columns(fields_of(schema))
 
-    def select(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        selection = RowSelection(None if text is None else Filter.parse(text))
-        columns = None if wanted is None else Columns(wanted)
+    def select(batches: Batches) -> Batches:
+        selection = RowSelection(filter)
         for batch in batches:
             events = selection.select(batch)
-            yield events.select(list(GENERIC)) if columns is None else columns.table(events)
+            yield events.select(GENERIC) if columns is None else columns.table(events)
 
     return frame.mapInArrow(select, GENERIC_SCHEMA if schema is None else schema)
 
@@ -96,23 +91,21 @@ def _files(
     spark: SparkSession, lake: Lake, files: list[LakeFile], typed: set[str], where: str | None
 ) -> DataFrame:
     """Files, with some of their typed columns; null where a file does not have one."""
-    fields = [f"`{_quoted(name)}` {_SPARK_TYPES[_kind(name)]}" for name in sorted(typed)]
+    kinds = {name: KINDS_BY_NAME[name.rpartition(":")[2]] for name in sorted(typed)}
+    fields = [f"{quoted(name)} {_SPARK_TYPES[kind]}" for name, kind in kinds.items()]
     schema = ", ".join([EVENT_SCHEMA, *fields, "day date"])
     if not files:
         return spark.createDataFrame([], schema)
     lake.require_files(files)
-    paths = lake.absolute(files)
-    frame = spark.read.schema(schema).option("basePath", str(lake.root)).parquet(*paths)
+    reader = spark.read.schema(schema).option("basePath", str(lake.root))
+    frame = reader.parquet(*lake.absolute(files))
     return frame if where is None else frame.where(where)
 
 
 def _between(since: float, until: float) -> str | None:
-    conditions = []
-    if since > 0:
-        conditions.append(f"time >= timestamp_micros({round(since * 1e6)})")
-    if until < math.inf:
-        conditions.append(f"time < timestamp_micros({round(until * 1e6)})")
-    return " AND ".join(conditions) or None
+    begin = [f"time >= timestamp_micros({round(since * 1e6)})"] if since > 0 else []
+    end = [f"time < timestamp_micros({round(until * 1e6)})"] if until < math.inf else []
+    return " AND ".join(begin + end) or None
 
 
 def _has_columns(file: LakeFile, columns: Columns | None) -> bool:
@@ -135,24 +128,24 @@ def _sources(columns: Columns) -> set[str]:
         f"{one.name}:{KIND_NAMES[kind]}"
         for one in columns.columns
         if one.source == "attribute" and one.kind != "variant"
-        for kind in (kind_of(one.kind), _OTHER_NUMBERS.get(kind_of(one.kind)))
-        if kind is not None
+        for kind in _kinds(KINDS[one.kind])
     }
+
+
+def _kinds(kind: Kind) -> list[Kind]:
+    """Those of which values of a kind may be made: itself, and of numbers the other one."""
+    return [kind, *([_OTHER_NUMBERS[kind]] if kind in _OTHER_NUMBERS else [])]
 
 
 def _typed(column: Column, found: set[str]) -> SparkColumn:
     """A column of a schema from those of the files: of the only kind that there is, or put together."""
-    from pyspark.sql import functions  # noqa: PLC0415
-
     if column.source == "beside":
         return functions.col(BESIDE[column.name]).alias(column.name)
-    kind = kind_of(column.kind)
-    parts = []
-    for source in (kind, _OTHER_NUMBERS.get(kind)):
-        if source is not None and (name := f"{column.name}:{KIND_NAMES[source]}") in found:
-            parts.append(_converted(f"`{_quoted(name)}`", source, column.kind))
-    if not parts:
-        parts = [f"CAST(NULL AS {column.kind})"]
+    parts = [
+        _converted(quoted(name), source, column.kind)
+        for source in _kinds(KINDS[column.kind])
+        if (name := f"{column.name}:{KIND_NAMES[source]}") in found
+    ] or [f"CAST(NULL AS {column.kind})"]
     text = parts[0] if len(parts) == 1 else f"coalesce({', '.join(parts)})"
     return functions.expr(text).alias(column.name)
 
@@ -165,10 +158,8 @@ def _converted(name: str, source: Kind, wanted: str) -> str:
         limit = 1 << {"tinyint": 7, "smallint": 15, "int": 31}[wanted]
         return f"CASE WHEN {name} BETWEEN {-limit} AND {limit - 1} THEN CAST({name} AS {wanted}) END"
     if source is Kind.INT and wanted == "double":
-        exact = (
-            f"{name} BETWEEN {-_EXACT} AND {_EXACT} OR CAST(CAST({name} AS double) AS decimal(20, 0)) = {name}"
-        )
-        return f"CASE WHEN {exact} THEN CAST({name} AS double) END"
+        exact = f"CAST(CAST({name} AS double) AS decimal(20, 0)) = {name}"
+        return f"CASE WHEN {name} BETWEEN {-_EXACT} AND {_EXACT} OR {exact} THEN CAST({name} AS double) END"
     if source is Kind.INT:  # float
         inner = _converted(name, Kind.INT, "double")
         return f"CASE WHEN CAST(CAST({name} AS float) AS double) = ({inner}) THEN CAST({name} AS float) END"
@@ -179,21 +170,11 @@ def _converted(name: str, source: Kind, wanted: str) -> str:
     return bigint if wanted == "bigint" else _converted(f"({bigint})", Kind.INT, wanted)
 
 
-def _kind(name: str) -> Kind:
-    return next(kind for kind, text in KIND_NAMES.items() if text == name.rpartition(":")[2])
-
-
-def _quoted(name: str) -> str:
-    return name.replace("`", "``")
-
-
 def read_quarantine(spark: SparkSession, place: str | Lake) -> DataFrame:
     """What could not be read: journal, sequence, time, publisher, id, the bytes, and the reason."""
     lake = place if isinstance(place, Lake) else Lake(place)
     files = lake.state().quarantine()
-    schema = "journal string, sequence bigint, time timestamp, publisher string, id string"
-    schema += ", body binary, reason string"
     if not files:
-        return spark.createDataFrame([], schema)
+        return spark.createDataFrame([], QUARANTINE)
     lake.require_files(files)
-    return spark.read.schema(schema).parquet(*lake.absolute(files))
+    return spark.read.schema(QUARANTINE).parquet(*lake.absolute(files))

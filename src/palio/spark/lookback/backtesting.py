@@ -10,14 +10,14 @@ difference can be seen where and when it is, with events to look at.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import DataFrame, functions
 
 from palio.language import read_filter
 from palio.matching import MatchIndex
@@ -25,14 +25,11 @@ from palio.matching.projection import WantedColumn, project
 from palio.model.filter import Filter
 from palio.model.notification import Notification
 from palio.model.values import Kind
+from palio.spark.arrow import UTC_MICROSECONDS, Batches, arrow_schema, batch_of
 from palio.spark.errors import MissingColumn, WrongOption
-from palio.spark.frames import PAYLOAD, has_payload
+from palio.spark.frames import PAYLOAD, has_payload, quoted
 from palio.spark.lookback.buckets import Every
 from palio.spark.source.moments import Moment, TimeTexts, moment
-from palio.spark.source.rows import UTC_MICROSECONDS
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 SIDES = ("only_first", "only_second", "both")
 TIME = "time"
@@ -42,28 +39,11 @@ _ABOUT = ("journal", "sequence", "id", "publisher", "properties")
 MAX_PARTS = 20_000
 MAX_SAMPLES = 100
 
-_SAMPLE = pa.struct(
-    [
-        ("which", pa.string()),
-        ("time", UTC_MICROSECONDS),
-        ("journal", pa.string()),
-        ("sequence", pa.int64()),
-        ("id", pa.string()),
-        ("payload", pa.binary()),
-    ]
-)
-_COUNTED = pa.schema(
-    [
-        ("begin", UTC_MICROSECONDS),
-        ("events", pa.int64()),
-        *[(side, pa.int64()) for side in SIDES],
-        ("samples", pa.list_(_SAMPLE)),
-    ]
-)
-_COUNTED_DDL = (
-    "begin timestamp, events bigint, only_first bigint, only_second bigint, both bigint, samples array<struct<"
-    "which: string, time: timestamp, journal: string, sequence: bigint, id: string, payload: binary>>"
-)
+_COUNTS_DDL = "begin timestamp, events bigint, only_first bigint, only_second bigint, both bigint"
+_SAMPLE_DDL = "which string, time timestamp, journal string, sequence bigint, id string, payload binary"
+_SAMPLE = pa.struct(arrow_schema(_SAMPLE_DDL))
+_COUNTED = arrow_schema(_COUNTS_DDL).append(pa.field("samples", pa.list_(_SAMPLE)))
+_COUNTED_DDL = f"{_COUNTS_DDL}, samples array<struct<{_SAMPLE_DDL}>>"
 _UNTIMED = np.iinfo(np.int64).min
 
 
@@ -102,8 +82,6 @@ def backtest(
 
 def together(found: DataFrame, samples: int) -> DataFrame:
     """What was counted in several parts of the events, as if it had been counted in all of them at once."""
-    from pyspark.sql import functions  # noqa: PLC0415
-
     sums = [functions.sum(name).alias(name) for name in ("events", *SIDES)]
     several = functions.flatten(functions.collect_list("samples")).alias("samples")
     newest = ", ".join(
@@ -116,13 +94,11 @@ def together(found: DataFrame, samples: int) -> DataFrame:
 
 def ends_of(events: DataFrame, time: str = TIME) -> DataFrame:
     """The first and the last time of events, as a table of one row: (begin, end)."""
-    from pyspark.sql import functions  # noqa: PLC0415
-
     column = _column(events, time)
-    narrow = events.select(PAYLOAD if column is None else functions.col(f"`{time}`"))
+    narrow = events.select(PAYLOAD if column is None else quoted(time))
     reader = _Times(time, column=column)
 
-    def ends(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def ends(batches: Batches) -> Batches:
         for batch in batches:
             found = pc.min_max(reader.of(batch)).as_py()
             if found["min"] is not None:
@@ -199,12 +175,10 @@ class Counting(msgspec.Struct, frozen=True):
         if self.span[0] >= self.span[1]:
             raise WrongOption("since", "It is not before until.")
 
-    def count(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def count(self, batches: Batches) -> Batches:
         """All batches of a task, counted."""
-        index = MatchIndex()
-        index.add(1, self.first)
-        if self.second is not None:
-            index.add(2, self.second)
+        filters = (self.first, self.second)
+        index = MatchIndex((side, one) for side, one in enumerate(filters, 1) if one is not None)
         times = _Times(self.time, column=self.column)
         counts: dict[int, Any] = {}
         newest = _Newest(self.samples)
@@ -214,12 +188,7 @@ class Counting(msgspec.Struct, frozen=True):
         yield _table(counts, newest)
 
     def _count(
-        self,
-        batch: pa.RecordBatch,
-        index: MatchIndex,
-        times: _Times,
-        counts: dict[int, Any],
-        newest: _Newest,
+        self, batch: pa.RecordBatch, index: MatchIndex, times: _Times, counts: dict[int, Any], newest: _Newest
     ) -> None:
         moments = times.of(batch)
         parts = _micros(self.every.floor(moments))
@@ -230,7 +199,7 @@ class Counting(msgspec.Struct, frozen=True):
         if math.isfinite(self.span[1]):
             inside &= (seconds < round(self.span[1] * 1e6)) & (seconds != _UNTIMED)
         sides = np.zeros(batch.num_rows, np.int64)
-        rows, ids = index.match_batch(self._attributes(batch))
+        rows, ids = index.match_batch(batch.select([PAYLOAD]) if _is_encoded(batch) else batch)
         np.add.at(sides, np.asarray(rows), np.asarray(ids))
         which, inverse = np.unique(parts[inside], return_inverse=True)
         numbers = np.bincount(inverse * 4 + sides[inside], minlength=4 * len(which)).reshape(-1, 4)
@@ -242,11 +211,9 @@ class Counting(msgspec.Struct, frozen=True):
             chosen = np.flatnonzero(inside & (sides > 0))
             newest.add(batch, chosen, parts[chosen], sides[chosen], seconds[chosen])
 
-    def _attributes(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """What filters are asked about."""
-        if PAYLOAD in batch.schema.names and pa.types.is_binary(batch.schema.field(PAYLOAD).type):
-            return batch.select([PAYLOAD])
-        return batch
+
+def _is_encoded(batch: pa.RecordBatch) -> bool:
+    return PAYLOAD in batch.schema.names and bool(pa.types.is_binary(batch.schema.field(PAYLOAD).type))
 
 
 def _micros(times: Any) -> Any:
@@ -300,15 +267,11 @@ def _ties(batch: pa.RecordBatch, chosen: Any) -> list[Any]:
     names = batch.schema.names
     if "sequence" in names and "journal" in names:
         return [_ranks(batch.column(name).take(pa.array(chosen))) for name in ("sequence", "journal")]
-    id = next((name for name in ("id", "event_id") if name in names), None)
-    ties = []
-    if PAYLOAD in names and pa.types.is_binary(batch.schema.field(PAYLOAD).type):
-        ties.append(batch.column(PAYLOAD).take(pa.array(chosen)))
-    if id is not None:
-        ties.append(batch.column(id).take(pa.array(chosen)).cast(pa.string()))
-    if "sequence" in names:
-        ties.append(batch.column("sequence").take(pa.array(chosen)))
-    return [_ranks(one) for one in ties]
+    ids = [name for name in ("id", "event_id") if name in names][:1]
+    ties = [batch.column(PAYLOAD)] if _is_encoded(batch) else []
+    ties += [batch.column(name).cast(pa.string()) for name in ids]
+    ties += [batch.column("sequence")] if "sequence" in names else []
+    return [_ranks(one.take(pa.array(chosen))) for one in ties]
 
 
 def _ranks(values: Any) -> Any:
@@ -332,7 +295,6 @@ def _about(batch: pa.RecordBatch, row: int) -> tuple[Any, ...]:
 
 def _table(counts: dict[int, Any], newest: _Newest) -> pa.RecordBatch:
     parts = sorted(counts)
-    begins = [None if part == _UNTIMED else part for part in parts]
     samples = [
         [
             dict(zip(_SAMPLE.names, (SIDES[side - 1], _known(moment), *about), strict=True))
@@ -342,15 +304,8 @@ def _table(counts: dict[int, Any], newest: _Newest) -> pa.RecordBatch:
         for part in parts
     ]
     rows = np.array([counts[part] for part in parts], np.int64).reshape(-1, 4)
-    return pa.RecordBatch.from_arrays(
-        [
-            pa.array(begins, pa.int64()).cast(UTC_MICROSECONDS),
-            pa.array(rows.sum(axis=1), pa.int64()),
-            *[pa.array(rows[:, side + 1], pa.int64()) for side in range(len(SIDES))],
-            pa.array(samples, pa.list_(_SAMPLE)),
-        ],
-        schema=_COUNTED,
-    )
+    begins = pa.array(map(_known, parts), UTC_MICROSECONDS)
+    return batch_of(_COUNTED, begins, rows.sum(axis=1), *rows[:, 1:].T, samples)
 
 
 def _known(moment: int) -> int | None:

@@ -11,19 +11,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
 import msgspec
+import pyarrow.compute as pc
 
 from palio.spark.errors import WrongOption
 
-# Units as they are typed, as Arrow calls them, and as they are read out.
-_UNITS = {
-    "s": ("second", "second"),
-    "m": ("minute", "minute"),
-    "h": ("hour", "hour"),
-    "d": ("day", "day"),
-    "w": ("week", "week"),
-    "mo": ("month", "month"),
-    "y": ("year", "year"),
-}
+# Units as they are typed, and as they are read out and Arrow calls them.
+_UNITS = {"s": "second", "m": "minute", "h": "hour", "d": "day", "w": "week", "mo": "month", "y": "year"}
 _SECONDS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800, "mo": 2_629_800, "y": 31_557_600}
 _TEXT = re.compile(r"([1-9]\d{0,5})(s|m|h|d|w|mo|y)")
 # What is chosen from, if nobody says how long a part shall be.
@@ -59,9 +52,7 @@ class Every(msgspec.Struct, frozen=True):
 
     def floor(self, times: Any) -> Any:
         """Where the parts begin that times are in: an Arrow array of times in UTC."""
-        import pyarrow.compute as pc  # noqa: PLC0415 (where nothing is counted, Arrow is not needed)
-
-        return pc.floor_temporal(times, self.count, _UNITS[self.unit][0])
+        return pc.floor_temporal(times, self.count, _UNITS[self.unit])
 
     def after(self, begin: datetime) -> datetime:
         """Where the part after one begins."""
@@ -71,5 +62,5 @@ class Every(msgspec.Struct, frozen=True):
         return begin + timedelta(seconds=self.count * _SECONDS[self.unit])
 
     def __str__(self) -> str:
-        noun = _UNITS[self.unit][1]
+        noun = _UNITS[self.unit]
         return noun if self.count == 1 else f"{self.count} {noun}s"

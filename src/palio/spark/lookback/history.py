@@ -8,7 +8,10 @@ been trimmed beyond the cut before it was read is an error, not a gap.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from palio.language import read_filter
 from palio.model.filter import Filter
@@ -16,10 +19,6 @@ from palio.spark.lake.table import read_lake
 from palio.spark.source.moments import Moment, moment
 from palio.spark.source.reading import read, struct_of
 from palio.store.lake.manifests import Lake
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
 
 def history(
@@ -46,14 +45,6 @@ def history(
     old = read_lake(spark, place, schema=wanted, filter=parsed, since=begin, until=end, state=state)
     if url is None:
         return old
-    new = read(
-        spark,
-        url,
-        schema=wanted,
-        filter=filter,
-        since=begin,
-        until=end,
-        startingOffsets=json.dumps(state.positions),
-        **options,
-    )
+    options |= {"startingOffsets": json.dumps(state.positions)}
+    new = read(spark, url, schema=wanted, filter=filter, since=begin, until=end, **options)
     return old.unionByName(new)

@@ -10,7 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from palio.client.blocking import LoopThread
 from palio.client.client import Client
@@ -25,11 +28,7 @@ from palio.spark.source.moments import Moment, moment
 from palio.spark.source.reading import struct_of
 from palio.store.lake.manifests import Lake
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
-
-Work: TypeAlias = "Callable[[Client], Coroutine[Any, Any, None]]"
+Work = Callable[[Client], Coroutine[Any, Any, None]]
 
 # Seconds within which the whole network has to know of the subscription.
 WITHIN = 60.0

@@ -11,14 +11,20 @@ a time follows from how many pairs the last ones gave; a piece that goes to Spar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from functools import lru_cache, partial, reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
+from pyspark import SparkFiles
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
 
 from palio.matching import MatchIndex
 from palio.matching.columns import decoded
 from palio.model.errors import InvalidNotification
+from palio.spark.arrow import Batches
 from palio.spark.errors import BadEvent
 from palio.spark.frames import (
     EVENT,
@@ -27,18 +33,15 @@ from palio.spark.frames import (
     PAYLOAD,
     SUBSCRIPTION,
     has_payload,
+    is_or_holds,
+    quoted,
     require_attributes,
     require_columns,
-    session_of,
     spread,
 )
 from palio.spark.matching.shards import Shards, build_shards, ids_file, index_file, parsed
 from palio.spark.runtime.session import cores_of
 from palio.spark.runtime.workers import keep
-
-if TYPE_CHECKING:
-    import pyarrow
-    from pyspark.sql import DataFrame
 
 MOST_PAIRS = 1 << 16
 # Pairs that a worker holds at a time, about: 16 MB of them.
@@ -47,8 +50,6 @@ _AIM = 1 << 20
 _AT_MOST = 1 << 26
 # The core matches so many events together; fewer cost almost as much.
 _TILE = 256
-
-Batches = Iterator["pyarrow.RecordBatch"]
 
 
 def match(
@@ -76,17 +77,15 @@ def match(
     job with `BadEvent`.
     """
     require_columns("events", events, EVENT)
-    shards = (
-        subscriptions
-        if isinstance(subscriptions, Shards)
-        else build_shards(subscriptions, invalid=invalid, storage=storage)
-    )
+    shards = subscriptions
+    if not isinstance(shards, Shards):
+        shards = build_shards(shards, invalid=invalid, storage=storage)
     wanted = _wanted(events, shards)
-    schema = _schema(events, shards)
+    schema = StructType().add(EVENT, events.schema[EVENT].dataType).add(SUBSCRIPTION, shards.id_type)
     if not shards.subscriptions:
         return wanted.sparkSession.createDataFrame([], schema)
     if partitions is None:
-        partitions = PARTITIONS_A_CORE * cores_of(session_of(events))
+        partitions = PARTITIONS_A_CORE * cores_of(events.sparkSession)
     parts = spread(wanted, partitions) if partitions else wanted
     found = [
         parts.mapInArrow(partial(_matches, shards.folder, one.shard, invalid == "skip"), schema)
@@ -102,13 +101,10 @@ def unreadable(frame: DataFrame) -> DataFrame:
     For subscriptions (subscription_id, filter, reason); for events with a `payload` (event_id, payload,
     reason).
     """
-    from pyspark.sql.types import StringType, StructField, StructType  # noqa: PLC0415
-
     names = [SUBSCRIPTION, FILTER] if FILTER in frame.columns else [EVENT, PAYLOAD]
     require_columns("subscriptions or events", frame, *names)
     kept = frame.select(*names)
-    schema = StructType([*kept.schema.fields, StructField("reason", StringType())])
-    return kept.mapInArrow(_unreadable, schema)
+    return kept.mapInArrow(_unreadable, StructType([*kept.schema.fields]).add("reason", "string"))
 
 
 def _wanted(events: DataFrame, shards: Shards) -> DataFrame:
@@ -116,22 +112,11 @@ def _wanted(events: DataFrame, shards: Shards) -> DataFrame:
     if has_payload(events.schema):
         return events.select(EVENT, PAYLOAD)
     named = shards.attributes
-    kept = [
-        column
-        for column in events.columns
-        if column != EVENT
-        and (named is None or column in named or any(name.startswith(f"{column}.") for name in named))
-    ]
-    chosen = events.select(events[EVENT], *(events[f"`{name}`"] for name in kept))
+    attributes = [column for column in events.columns if column != EVENT]
+    kept = [one for one in attributes if named is None or is_or_holds(one, named)]
+    chosen = events.select(events[EVENT], *(events[quoted(name)] for name in kept))
     require_attributes(chosen.drop(EVENT).schema)
     return chosen
-
-
-def _schema(events: DataFrame, shards: Shards) -> Any:
-    from pyspark.sql.types import StructField, StructType  # noqa: PLC0415
-
-    kind = events.schema[EVENT].dataType
-    return StructType([StructField(EVENT, kind), StructField(SUBSCRIPTION, shards.id_type)])
 
 
 # On an executor
@@ -139,31 +124,22 @@ def _schema(events: DataFrame, shards: Shards) -> Any:
 
 @lru_cache(maxsize=64)  # a worker has many tasks, and all of them the same few shards
 def _opened(index: str, ids: str) -> tuple[MatchIndex, Any]:
-    import pyarrow  # noqa: PLC0415
-
-    table = pyarrow.ipc.open_file(pyarrow.memory_map(ids)).read_all()
+    table = pa.ipc.open_file(pa.memory_map(ids)).read_all()
     opened = MatchIndex.open_mapped(index), table.column(0).combine_chunks()
     keep()
     return opened
 
 
-def _place(folder: str | None, name: str) -> str:
-    if folder is not None:
-        return str(Path(folder) / name)
-    from pyspark import SparkFiles  # noqa: PLC0415
-
-    return SparkFiles.get(name)
-
-
 def _matches(folder: str | None, shard: str, skip: bool, batches: Batches) -> Batches:
     """The pairs of a partition's events and the subscriptions of a shard."""
-    index, ids = open_shard(folder, shard)
-    return match_in_memory(index, ids, batches, skip=skip)
+    return match_in_memory(*open_shard(folder, shard), batches, skip=skip)
 
 
 def open_shard(folder: str | None, shard: str) -> tuple[MatchIndex, Any]:
     """On an executor: the index of a shard, and the ids of the subscriptions at the positions it gives."""
-    return _opened(_place(folder, index_file(shard)), _place(folder, ids_file(shard)))
+    files = (index_file(shard), ids_file(shard))
+    index, ids = (SparkFiles.get(name) if folder is None else str(Path(folder) / name) for name in files)
+    return _opened(index, ids)
 
 
 def matched_rows(index: MatchIndex, content: Any) -> tuple[Any, Any]:
@@ -173,8 +149,6 @@ def matched_rows(index: MatchIndex, content: Any) -> tuple[Any, Any]:
 
 def match_in_memory(index: MatchIndex, ids: Any, batches: Iterable[Any], *, skip: bool = False) -> Batches:
     """Pairs of batches of events, whose first column is their id, and an index of positions in `ids`."""
-    import pyarrow  # noqa: PLC0415
-
     step = _next_step(1, len(ids), len(ids))
     for batch in batches:
         content = batch.drop_columns([EVENT])
@@ -183,11 +157,8 @@ def match_in_memory(index: MatchIndex, ids: Any, batches: Iterable[Any], *, skip
             events = batch.column(0).slice(start, step)
             rows, found = _found(index, content.slice(start, step), events, skip)
             for at in range(0, len(rows), MOST_PAIRS):
-                pairs = [
-                    events.take(rows.slice(at, MOST_PAIRS)),
-                    ids.take(found.slice(at, MOST_PAIRS)),
-                ]
-                yield pyarrow.RecordBatch.from_arrays(pairs, [EVENT, SUBSCRIPTION])
+                pairs = [events.take(rows.slice(at, MOST_PAIRS)), ids.take(found.slice(at, MOST_PAIRS))]
+                yield pa.RecordBatch.from_arrays(pairs, [EVENT, SUBSCRIPTION])
             start += step
             step = _next_step(step, len(rows), len(ids))
 
@@ -204,25 +175,14 @@ def _found(index: MatchIndex, content: Any, events: Any, skip: bool) -> tuple[An
         return index.match_batch(content)
     except InvalidNotification as problem:
         if not skip:
-            raise BadEvent(events[_row_of(problem)].as_py(), problem.reason) from None
+            row = int(problem.path.removeprefix(f"{PAYLOAD}[").removesuffix("]"))
+            raise BadEvent(events[row].as_py(), problem.reason) from None
     # The core says which row is the first such one. All of them are looked for at once: asking it again after
     # each would take time in the square of their number.
-    kept = _readable(content)
+    problems = map(_problem_of, content.column(PAYLOAD).to_pylist())
+    kept = pa.array([row for row, problem in enumerate(problems) if problem is None], pa.int64())
     rows, found = index.match_batch(content.take(kept))
     return kept.take(rows), found
-
-
-def _row_of(problem: InvalidNotification) -> int:
-    return int(problem.path.removeprefix(f"{PAYLOAD}[").removesuffix("]"))
-
-
-def _readable(content: Any) -> Any:
-    """The numbers of the rows whose payload can be read."""
-    import pyarrow  # noqa: PLC0415
-
-    problems = (_problem_of(raw) for raw in content.column(PAYLOAD).to_pylist())
-    good = [row for row, problem in enumerate(problems) if problem is None]
-    return pyarrow.array(good, pyarrow.int64())
 
 
 def _problem_of(payload: bytes | None) -> str | None:
@@ -236,16 +196,7 @@ def _problem_of(payload: bytes | None) -> str | None:
 
 def _unreadable(batches: Batches) -> Batches:
     for batch in batches:
-        given = batch.column(1).to_pylist()
-        if batch.schema.names[1] == FILTER:
-            filters = map(parsed, given)
-            yield _with_reasons(batch, [one if isinstance(one, str) else None for one in filters])
-        else:
-            yield _with_reasons(batch, [_problem_of(one) for one in given])
-
-
-def _with_reasons(batch: Any, reasons: list[str | None]) -> Any:
-    import pyarrow  # noqa: PLC0415
-
-    column = pyarrow.array(reasons, pyarrow.string())
-    return batch.append_column("reason", column).filter(column.is_valid())
+        read = parsed if batch.schema.names[1] == FILTER else _problem_of
+        found = map(read, batch.column(1).to_pylist())
+        reasons = pa.array([one if isinstance(one, str) else None for one in found], pa.string())
+        yield batch.append_column("reason", reasons).filter(reasons.is_valid())

@@ -29,9 +29,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
+from pyspark.sql import DataFrame, SparkSession, functions
 
 from palio.spark.errors import DoubledSubscriptions, RunsChanged, RunsDamaged
 from palio.spark.frames import EVENT, FILTER, SUBSCRIPTION, require_columns
@@ -41,9 +42,6 @@ from palio.spark.runtime.folders import shared_folder
 from palio.spark.source import offsets
 from palio.spark.tables.positions import JOURNAL, SEQUENCE, InTable, Positioned, Positions
 from palio.store.lake.once import create_once, make_folder, sync_folder, sync_tree
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 REVISION = "revision"
 _SINCE = "since"
@@ -109,7 +107,7 @@ def match_new(
     require_columns("subscriptions", subscriptions, SUBSCRIPTION, FILTER)
     folder = shared_folder("place", place)
     _sweep(folder)
-    last = last_run(folder) or Run(0, {}, "", "", 0, 0)
+    last = (all_runs(folder) or [Run(0, {}, "", "", 0, 0)])[-1]
     number = last.number + 1
     spark = events.spark
     make_folder(folder / _RUNS)
@@ -119,20 +117,12 @@ def match_new(
     _require_single(seen)
     counts = {row[_SINCE]: row["count"] for row in seen.groupBy(_SINCE).count().collect()}
     begins, ends = events.ends()
-    run = Run(
-        number,
-        begins | last.positions,
-        "",
-        seen_at,
-        0,
-        counts.get(number, 0),
-        {since: upto for since, upto in last.behind.items() if since in counts},
-    )
+    behind = {since: upto for since, upto in last.behind.items() if since in counts}
+    run = Run(number, begins | last.positions, "", seen_at, 0, counts.get(number, 0), behind)
     if last.positions and run.fresh:
         run.behind[number] = last.positions | begins
     goal = {journal: max(upto, ends.get(journal, 0)) for journal, upto in run.positions.items()}
-    options = {"invalid": invalid, "partitions": partitions, "storage": storage}
-    matching = _Matching(seen, events, options)
+    matching = _Matching(seen, events, {"invalid": invalid, "partitions": partitions, "storage": storage})
     everything = sum(one.events for one in plan(run, goal, sys.maxsize)[0])
     rows = sys.maxsize if rows is None else max(rows, -(-everything // MOST_RUNS))
     done = 0
@@ -185,10 +175,8 @@ class _Matching:
         return reduce(lambda some, more: some.unionAll(more), map(self._stretch, stretches))
 
     def _stretch(self, one: MatchStretch) -> DataFrame:
-        from pyspark.sql import functions  # noqa: PLC0415
-
         if one.since not in self._shards:
-            chosen = self._seen if one.since is None else self._seen.where(functions.col(_SINCE) == one.since)
+            chosen = self._seen if one.since is None else self._seen.where(f"{_SINCE} = {one.since}")
             building = {name: self._options[name] for name in ("invalid", "storage")}
             self._shards[one.since] = build_shards(chosen, **building)
         events = self._events.between(one.after, one.upto).drop(JOURNAL, SEQUENCE)
@@ -197,24 +185,16 @@ class _Matching:
 
 def matches(spark: SparkSession, place: str | os.PathLike[str]) -> DataFrame:
     """All pairs of current subscriptions: (event_id, subscription_id, revision). Raises `RunsDamaged`."""
-    from pyspark.sql import functions  # noqa: PLC0415
-
     folder = shared_folder("place", place)
     runs = all_runs(folder)
     if not runs:
         raise RunsDamaged(str(folder), "there has been no run yet.")
-    parts = [
+    parts = (
         spark.read.parquet(str(folder / one.pairs)).withColumn(_RUN, functions.lit(one.number)) for one in runs
-    ]
-    pairs = parts[0]
-    for part in parts[1:]:
-        pairs = pairs.unionAll(part)
-    current = spark.read.parquet(str(folder / runs[-1].subscriptions)).drop(FILTER)
-    return (
-        pairs.join(current, SUBSCRIPTION)
-        .where(functions.col(_RUN) >= functions.col(_SINCE))
-        .select(EVENT, SUBSCRIPTION, REVISION)
     )
+    pairs = reduce(lambda some, more: some.unionAll(more), parts)
+    current = spark.read.parquet(str(folder / runs[-1].subscriptions)).drop(FILTER)
+    return pairs.join(current, SUBSCRIPTION).where(f"{_RUN} >= {_SINCE}").select(EVENT, SUBSCRIPTION, REVISION)
 
 
 def all_runs(folder: Path) -> list[Run]:
@@ -234,27 +214,19 @@ def all_runs(folder: Path) -> list[Run]:
     return runs
 
 
-def last_run(folder: Path) -> Run | None:
-    runs = all_runs(folder)
-    return runs[-1] if runs else None
-
-
 def _known_since(
     spark: SparkSession, folder: Path, subscriptions: DataFrame, last: Run, number: int
 ) -> DataFrame:
     """Subscriptions with their revision, and the run since which they have had it."""
-    from pyspark.sql import functions  # noqa: PLC0415
-
     revision = subscriptions[REVISION] if REVISION in subscriptions.columns else functions.xxhash64(FILTER)
     given = subscriptions.select(SUBSCRIPTION, revision.alias(REVISION), FILTER)
     this = functions.lit(number)
     if not last.number:
         return given.withColumn(_SINCE, this)
     known = spark.read.parquet(str(folder / last.subscriptions)).drop(FILTER)
+    since = functions.coalesce(functions.col(_SINCE), this).alias(_SINCE)
     joined = given.join(known, [SUBSCRIPTION, REVISION], "left")
-    return joined.select(
-        SUBSCRIPTION, REVISION, FILTER, functions.coalesce(functions.col(_SINCE), this).alias(_SINCE)
-    )
+    return joined.select(SUBSCRIPTION, REVISION, FILTER, since)
 
 
 def _require_single(subscriptions: DataFrame) -> None:

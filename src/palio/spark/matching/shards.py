@@ -18,32 +18,30 @@ import uuid
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
+import pyarrow as pa
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame
 
 from palio.language import read_filter
 from palio.matching import MatchIndex
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
+from palio.spark.arrow import Batches, arrow_schema, batch_of
 from palio.spark.errors import BadSubscriptions
-from palio.spark.frames import FILTER, SUBSCRIPTION, require_columns, session_of, travels_by_artifacts
+from palio.spark.frames import FILTER, SUBSCRIPTION, require_columns, travels_by_artifacts
 from palio.spark.runtime.folders import shared_folder
 from palio.spark.runtime.scratch import scratch_folder
 from palio.spark.runtime.workers import give_back
 
-if TYPE_CHECKING:
-    import pyarrow
-    from pyspark.sql import DataFrame
-
 # Two such indexes being built at a time keep well below 2 GB, at some 2.5 KB for each filter as Python objects.
 SHARD_SUBSCRIPTIONS = 200_000
 _PIECE_BYTES = 8 << 20
-_BUILT = "shard string, file string, data binary, report binary"
+_BUILT = "file string, data binary, report binary"
 # A filter may name what it likes; past this many names a shard does not say which ones.
 _NAMED_ATTRIBUTES = 4_096
-
-Batches = Iterator["pyarrow.RecordBatch"]
 
 
 class ShardReport(msgspec.Struct, frozen=True):
@@ -80,12 +78,8 @@ class Shards(msgspec.Struct, frozen=True):
     @property
     def attributes(self) -> set[str] | None:
         """The attributes that the filters name; None if they are too many to tell."""
-        found: set[str] = set()
-        for one in self.reports:
-            if one.attributes is None:
-                return None
-            found.update(one.attributes)
-        return found
+        named = [one.attributes for one in self.reports]
+        return None if None in named else {name for names in named for name in names or ()}
 
 
 def build_shards(
@@ -106,21 +100,17 @@ def build_shards(
         raise ValueError(f'invalid is "error" or "skip", not {invalid!r}.')
     require_columns("subscriptions", subscriptions, SUBSCRIPTION, FILTER)
     given = subscriptions.select(SUBSCRIPTION, FILTER)
-    spark = session_of(subscriptions)
-    as_artifacts = storage is None and travels_by_artifacts(spark)
-    given_folder = None if storage is None else str(shared_folder("storage", storage))
-    folder = None if as_artifacts else given_folder or scratch_folder()
+    spark = subscriptions.sparkSession
+    folder: str | None = None
+    if storage is not None:
+        folder = str(shared_folder("storage", storage))
+    elif not travels_by_artifacts(spark):
+        folder = scratch_folder()
     count = max(1, math.ceil(given.count() / size))
     built = given.repartition(count).mapInArrow(partial(_build, folder), _BUILT)
-    if as_artifacts:
-        reports = _as_artifacts(spark, built)
-    else:
-        reports = [_report(row["report"]) for row in built.select("report").collect()]
-    shards = Shards(
-        tuple(one for one in reports if one.subscriptions or one.unreadable),
-        folder,
-        given.schema[SUBSCRIPTION].dataType,
-    )
+    reports = _as_artifacts(spark, built) if folder is None else _reports(built)
+    told = tuple(one for one in reports if one.subscriptions or one.unreadable)
+    shards = Shards(told, folder, given.schema[SUBSCRIPTION].dataType)
     if shards.unreadable and invalid == "error":
         first = next(one for one in reports if one.unreadable)
         raise BadSubscriptions(shards.unreadable, first.first_id, first.first_reason)
@@ -129,12 +119,10 @@ def build_shards(
 
 def _as_artifacts(spark: Any, built: DataFrame) -> list[ShardReport]:
     """Bring the files here, in pieces, and hand them to Spark; they stay, as Spark serves them from here."""
-    from pyspark import StorageLevel  # noqa: PLC0415
-
     folder = Path(scratch_folder())
     built = built.persist(StorageLevel.DISK_ONLY)  # or each partition would be built when its turn comes
     try:
-        reports = [_report(row["report"]) for row in built.where("report is not null").collect()]
+        reports = _reports(built)
         names = set()
         for row in built.where("report is null").select("file", "data").toLocalIterator():
             names.add(row["file"])
@@ -147,35 +135,25 @@ def _as_artifacts(spark: Any, built: DataFrame) -> list[ShardReport]:
     return reports
 
 
-def _report(data: Any) -> ShardReport:
-    return msgspec.json.decode(bytes(data), type=ShardReport)
+def _reports(built: DataFrame) -> list[ShardReport]:
+    rows = built.where("report is not null").select("report").collect()
+    return [msgspec.json.decode(bytes(row["report"]), type=ShardReport) for row in rows]
 
 
 def _build(folder: str | None, batches: Batches) -> Batches:
     """On an executor: a partition's subscriptions become a shard, whose files stay or are sent in pieces."""
-    import pyarrow  # noqa: PLC0415
-
     name = f"palio-{uuid.uuid4().hex}"
     with tempfile.TemporaryDirectory(prefix="palio-shard-") as own:
         place = Path(folder or own)
         place.mkdir(parents=True, exist_ok=True)
         report = _write_shard(place, name, batches)
         give_back()
-        schema = pyarrow.schema(
-            [
-                ("shard", pyarrow.string()),
-                ("file", pyarrow.string()),
-                ("data", pyarrow.binary()),
-                ("report", pyarrow.binary()),
-            ]
-        )
+        schema = arrow_schema(_BUILT)
         if folder is None:
             for file in sorted(place.iterdir()):
                 for piece in _pieces(file):
-                    yield pyarrow.RecordBatch.from_pylist(
-                        [{"shard": name, "file": file.name, "data": piece}], schema
-                    )
-        yield pyarrow.RecordBatch.from_pylist([{"shard": name, "report": msgspec.json.encode(report)}], schema)
+                    yield batch_of(schema, [file.name], [piece], [None])
+        yield batch_of(schema, [None], [None], [msgspec.json.encode(report)])
 
 
 def _pieces(path: Path) -> Iterator[bytes]:
@@ -185,15 +163,12 @@ def _pieces(path: Path) -> Iterator[bytes]:
 
 
 def _write_shard(folder: Path, name: str, batches: Batches) -> ShardReport:
-    import pyarrow  # noqa: PLC0415
-
     reading = _Reading()
     index = MatchIndex(reading.entries(batches))
     if reading.count:
         index.save(folder / index_file(name))
-        ids = pyarrow.chunked_array(reading.ids)
-        table = pyarrow.table({SUBSCRIPTION: ids}).combine_chunks()
-        with pyarrow.ipc.new_file(folder / ids_file(name), table.schema) as writer:
+        table = pa.table({SUBSCRIPTION: pa.chunked_array(reading.ids)}).combine_chunks()
+        with pa.ipc.new_file(folder / ids_file(name), table.schema) as writer:
             writer.write_table(table)
     names = sorted(reading.attributes) if len(reading.attributes) <= _NAMED_ATTRIBUTES else None
     return ShardReport(name, reading.count, reading.unreadable, reading.first_id, reading.first_reason, names)
@@ -211,8 +186,6 @@ class _Reading:
         self.first_reason = ""
 
     def entries(self, batches: Batches) -> Iterator[tuple[int, Filter]]:
-        import pyarrow  # noqa: PLC0415
-
         for batch in batches:
             ids = batch.column(0)
             taken = []
@@ -228,7 +201,7 @@ class _Reading:
                 else:
                     self._note(ids[row], filter)
             if len(taken) < len(ids):
-                ids = ids.take(pyarrow.array(taken, pyarrow.int64()))
+                ids = ids.take(pa.array(taken, pa.int64()))
             self.ids.append(ids)
 
     def _note(self, id: Any, reason: str) -> None:

@@ -90,25 +90,17 @@ class BatchFinder:
         return found
 
     def _can_complete(self, number: int, steps: int) -> bool:
-        answer = self._completing.get((number, steps))
-        if answer is None:
-            answer = self._completing[number, steps] = self._patterns.automata[number].can_complete(steps)
-        return answer
+        if (number, steps) not in self._completing:
+            self._completing[number, steps] = self._patterns.automata[number].can_complete(steps)
+        return self._completing[number, steps]
 
 
 def hits_of(table: pa.Table) -> list[Hit]:
     """Rows as hits."""
-    values: list[Any] = table.column("values").to_pylist()
+    columns = (table.column(name).to_pylist() for name in ("time", "position", "steps", "id", "values"))
     found = [
         Hit(time, position, steps, id, None if raw is None else _values_decoder.decode(raw))
-        for time, position, steps, id, raw in zip(
-            table.column("time").to_pylist(),
-            table.column("position").to_pylist(),
-            table.column("steps").to_pylist(),
-            table.column("id").to_pylist(),
-            values,
-            strict=True,
-        )
+        for time, position, steps, id, raw in zip(*columns, strict=True)
     ]
     for hit in found:
         hit.restore()

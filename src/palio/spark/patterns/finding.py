@@ -7,30 +7,24 @@ by key (`batch`), for a stream bucket by bucket, with state (`stream`).
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
-import msgspec
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
 
 from palio.matching.patterns import PatternSet
 from palio.matching.patterns.hit import FOREVER, NEVER
 from palio.matching.patterns.match import PATTERN_NAME
 from palio.model.patterns.pattern import Pattern
+from palio.spark.arrow import Batches
 from palio.spark.errors import MissingColumn, TooManyPatterns
+from palio.spark.frames import is_or_holds, quoted, require_columns
 from palio.spark.patterns.batch import BatchFinder
 from palio.spark.patterns.found import FOUND_DDL
-from palio.spark.patterns.hits import BESIDE, HITS_DDL, ID, POSITION, TIME, HitFinder
+from palio.spark.patterns.hits import BESIDE, HITS_DDL, ID, POSITION, TIME, HitFinder, packed_texts, ready
 from palio.spark.patterns.selection import NUMBERS, ranges_needed, texts_needed
-from palio.spark.patterns.state import BucketProcessor
-from palio.spark.patterns.stream import PACKED_DDL, packed
-from palio.spark.runtime.workers import keep
+from palio.spark.patterns.stream import PACKED_DDL, BucketProcessor, packed
 from palio.spark.tables.parts import Looks, Whole
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import Column, DataFrame
 
 # Buckets of keys in a stream: each is a value to read and to write, as a whole, in every batch.
 BUCKETS = 64
@@ -132,15 +126,13 @@ def _prepared(
 
     In Spark they are numbers, since a name may have points that Spark would take for a way into a struct.
     """
-    from pyspark.sql import functions as f  # noqa: PLC0415
-
     by_arrival = any(one.by_arrival for one in patterns)
     moment = _column(events, time, _TIMES, "time")
     place = _column(events, position, _POSITIONS, "position", needed=by_arrival)
     name = _column(events, id, _IDS, "id", needed=False)
-    order = f.lit(0) if place is None else f.col(_quoted(place))
+    order = f.lit(0) if place is None else f.col(quoted(place))
     beside: list[Column] = [
-        f.unix_micros(f.col(_quoted(moment))).alias(TIME) if moment else f.lit(None).alias(TIME),
+        f.unix_micros(f.col(quoted(moment))).alias(TIME) if moment else f.lit(None).alias(TIME),
         order.cast("bigint").alias(POSITION),
         _id(events, name, place).alias(ID),
     ]
@@ -149,9 +141,9 @@ def _prepared(
         content = {"payload": encoded}
     else:
         wanted = _attributes(patterns)
-        content = {one: one for one in events.columns if _is_wanted(one, wanted)}
+        content = {one: one for one in events.columns if is_or_holds(one, wanted)}
         _require_keys(events, patterns)
-    columns = [f.col(_quoted(one)).alias(f"__{number}") for number, one in enumerate(content.values())]
+    columns = [f.col(quoted(one)).alias(f"__{number}") for number, one in enumerate(content.values())]
     return events.select(*beside, *columns), [*BESIDE, *content]
 
 
@@ -160,12 +152,10 @@ def _id(events: DataFrame, name: str | None, place: str | None) -> Column:
 
     Null where it is its position alone: of that, names are made for hits only.
     """
-    from pyspark.sql import functions as f  # noqa: PLC0415
-
-    found = [f.col(_quoted(name)).cast("string")] if name else []
+    found = [f.col(quoted(name)).cast("string")] if name else []
     journal = next((one for one in ("_journal", "journal") if one in events.columns), None)
     if journal is not None and place is not None:
-        found.append(f.concat_ws("/", f.col(journal), f.col(_quoted(place)).cast("string")))
+        found.append(f.concat_ws("/", f.col(journal), f.col(quoted(place)).cast("string")))
     return f.coalesce(*found) if found else f.lit(None).cast("string")
 
 
@@ -173,8 +163,7 @@ def _column(
     events: DataFrame, given: str | None, usual: tuple[str, ...], what: str, *, needed: bool = True
 ) -> str | None:
     if given is not None:
-        if given not in events.columns:
-            raise MissingColumn("events", given, events.columns)
+        require_columns("events", events, given)
         return given
     found = next((one for one in usual if one in events.columns), None)
     if found is None and needed:
@@ -185,31 +174,18 @@ def _column(
 def _attributes(patterns: PatternSet) -> set[str]:
     found = {PATTERN_NAME}
     for one in patterns:
-        found |= one.remembered | set(one.by)
-        for selection in one.selections:
-            found |= selection.attributes
+        found.update(one.remembered, one.by, *(selection.attributes for selection in one.selections))
     return found
-
-
-def _is_wanted(column: str, attributes: set[str]) -> bool:
-    """A column is an attribute, or a struct that has some."""
-    return column in attributes or any(one.startswith(f"{column}.") for one in attributes)
 
 
 def _require_keys(events: DataFrame, patterns: PatternSet) -> None:
     for one in patterns:
         for attribute in one.by:
-            if not any(attribute == column or attribute.startswith(f"{column}.") for column in events.columns):
+            if not any(is_or_holds(column, [attribute]) for column in events.columns):
                 raise MissingColumn("events", attribute, events.columns)
 
 
-def _quoted(column: str) -> str:
-    return f"`{column.replace('`', '``')}`"
-
-
 def _newest(prepared: DataFrame) -> DataFrame:
-    from pyspark.sql import functions as f  # noqa: PLC0415
-
     return prepared.agg(f.max(TIME).alias(TIME))
 
 
@@ -220,25 +196,17 @@ def _latest(found: DataFrame) -> int:
 
 def _selected(prepared: DataFrame, names: list[str], patterns: PatternSet) -> DataFrame:
     """Without rows that cannot matter, as far as Spark can tell."""
-    from pyspark.sql import functions as f  # noqa: PLC0415
-
     for (column, kind), name in zip(prepared.dtypes, names, strict=True):
         if column in BESIDE:
             continue
-        if kind == "string":
-            texts = texts_needed(patterns, name)
-            if texts is not None:
-                prepared = prepared.where(f.col(column).isin(sorted(texts)))
-        elif kind in NUMBERS:
-            ranges = ranges_needed(patterns, name, NUMBERS[kind])
-            if ranges is not None:
-                prepared = prepared.where(_within(column, ranges))
+        if kind == "string" and (texts := texts_needed(patterns, name)) is not None:
+            prepared = prepared.where(f.col(column).isin(sorted(texts)))
+        elif kind in NUMBERS and (ranges := ranges_needed(patterns, name, NUMBERS[kind])) is not None:
+            prepared = prepared.where(_within(column, ranges))
     return prepared
 
 
 def _within(column: str, ranges: Sequence[tuple[float, float | None]]) -> Column:
-    from pyspark.sql import functions as f  # noqa: PLC0415
-
     found = f.lit(False)
     for low, high in ranges:
         inside = f.col(column) >= low
@@ -252,7 +220,7 @@ def _within(column: str, ranges: Sequence[tuple[float, float | None]]) -> Column
 def _hits(prepared: DataFrame, names: list[str], texts: bytes) -> DataFrame:
     """What steps select, and what was dropped."""
 
-    def hits(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def hits(batches: Batches) -> Batches:
         finder = HitFinder(ready(texts))
         for batch in batches:
             yield from finder.hits(finder.timed(batch.rename_columns(names))).to_batches()
@@ -262,10 +230,8 @@ def _hits(prepared: DataFrame, names: list[str], texts: bytes) -> DataFrame:
 
 
 def _matches(hits: DataFrame, texts: bytes, until: int) -> DataFrame:
-    from pyspark.sql import functions as f  # noqa: PLC0415
-
-    def matches(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from BatchFinder(ready(texts), until).find(batches)
+    def matches(batches: Batches) -> Batches:
+        return BatchFinder(ready(texts), until).find(batches)
 
     # Sorted by a number first: keys are compared only where their numbers are equal.
     keyed = hits.withColumn("__hash", f.xxhash64("pattern", "key"))
@@ -280,12 +246,11 @@ def _in_stream(
     prepared: DataFrame, names: list[str], texts: bytes, *, delay: int, skew: int | None, buckets: int
 ) -> DataFrame:
     spark = prepared.sparkSession
-    if spark.conf.get(_PROVIDER, "") != _ROCKSDB:  # the only one that keeps such state
-        spark.conf.set(_PROVIDER, _ROCKSDB)
+    spark.conf.set(_PROVIDER, _ROCKSDB)  # the only one that keeps such state
 
-    def hits(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def hits(batches: Batches) -> Batches:
         named = (batch.rename_columns(names) for batch in batches)
-        yield from packed(HitFinder(ready(texts)), named, buckets, skew)
+        return packed(HitFinder(ready(texts)), named, buckets, skew)
 
     return (
         prepared.mapInArrow(hits, PACKED_DDL)
@@ -294,17 +259,3 @@ def _in_stream(
             BucketProcessor(texts, delay), outputStructType=FOUND_DDL, outputMode="append", timeMode="none"
         )
     )
-
-
-def packed_texts(patterns: Mapping[str, Pattern | str]) -> bytes:
-    """Names and texts, as they travel to workers: patterns are much alike, so little is left of them."""
-    return zlib.compress(msgspec.msgpack.encode({name: str(given) for name, given in patterns.items()}))
-
-
-@lru_cache(maxsize=4)
-def ready(texts: bytes) -> PatternSet:
-    """The patterns of a job, made ready once in each worker."""
-    patterns = PatternSet(msgspec.msgpack.decode(zlib.decompress(texts), type=dict[str, str]))
-    patterns.index  # noqa: B018 - made now, as it belongs to what stays
-    keep()
-    return patterns

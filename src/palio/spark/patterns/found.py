@@ -9,36 +9,20 @@ import pyarrow as pa
 
 from palio.matching.patterns import Match
 from palio.matching.patterns.detector import DetectorCounts
+from palio.spark.arrow import arrow_schema
 
-_UTC = pa.timestamp("us", "UTC")
+_MATCH_DDL = "pattern string, id string, time timestamp"
+_EVENT_DDL = "step string, id string, time timestamp, position bigint"
+_TOLD_DDL = "payload binary, timed_out boolean"
 FOUND = pa.schema(
     [
-        pa.field("pattern", pa.string()),
-        pa.field("id", pa.string()),
-        pa.field("time", _UTC),
-        pa.field(
-            "events",
-            pa.list_(
-                pa.struct(
-                    [
-                        pa.field("step", pa.string()),
-                        pa.field("id", pa.string()),
-                        pa.field("time", _UTC),
-                        pa.field("position", pa.int64()),
-                    ]
-                )
-            ),
-        ),
-        pa.field("payload", pa.binary()),
-        pa.field("timed_out", pa.bool_()),
-        pa.field("dropped", pa.map_(pa.string(), pa.int64())),
+        *arrow_schema(_MATCH_DDL),
+        ("events", pa.list_(pa.struct(arrow_schema(_EVENT_DDL)))),
+        *arrow_schema(_TOLD_DDL),
+        ("dropped", pa.map_(pa.string(), pa.int64())),
     ]
 )
-FOUND_DDL = (
-    "pattern string, id string, time timestamp, "
-    "events array<struct<step: string, id: string, time: timestamp, position: bigint>>, "
-    "payload binary, timed_out boolean, dropped map<string, bigint>"
-)
+FOUND_DDL = f"{_MATCH_DDL}, events array<struct<{_EVENT_DDL}>>, {_TOLD_DDL}, dropped map<string, bigint>"
 DROPS = ("late", "disordered", "unkeyed", "overflow", "abandoned")
 
 

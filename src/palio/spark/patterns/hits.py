@@ -7,8 +7,10 @@ values become Python objects only for hits, and only where a comparison or an un
 
 from __future__ import annotations
 
+import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -20,22 +22,15 @@ from palio.matching import columns
 from palio.matching.patterns import PatternSet
 from palio.matching.patterns.match import PATTERN_NAME
 from palio.matching.patterns.patternset import partition_key
+from palio.model.patterns.pattern import Pattern
+from palio.spark.arrow import arrow_schema
+from palio.spark.runtime.workers import keep
 
 TIME, POSITION, ID = "__time", "__position", "__id"
 BESIDE = (TIME, POSITION, ID)
 
-HITS = pa.schema(
-    [
-        pa.field("pattern", pa.int32()),
-        pa.field("key", pa.binary()),
-        pa.field("time", pa.int64()),
-        pa.field("position", pa.int64()),
-        pa.field("steps", pa.int64()),
-        pa.field("id", pa.string()),
-        pa.field("values", pa.binary()),
-    ]
-)
 HITS_DDL = "pattern int, key binary, time bigint, position bigint, steps bigint, id string, values binary"
+HITS = arrow_schema(HITS_DDL)
 
 NO_PATTERN = -1
 
@@ -45,6 +40,20 @@ _SHORT_TEXT = 255  # bytes: a longer key is made the slow way
 _HEADERS = pa.array(
     [bytes((0x91, 0xA0 | n)) if n < 32 else bytes((0x91, 0xD9, n)) for n in range(_SHORT_TEXT + 1)], pa.binary()
 )
+
+
+def packed_texts(patterns: Mapping[str, Pattern | str]) -> bytes:
+    """Names and texts, as they travel to workers: patterns are much alike, so little is left of them."""
+    return zlib.compress(msgspec.msgpack.encode({name: str(given) for name, given in patterns.items()}))
+
+
+@lru_cache(maxsize=4)
+def ready(texts: bytes) -> PatternSet:
+    """The patterns of a job, made ready once in each worker."""
+    patterns = PatternSet(msgspec.msgpack.decode(zlib.decompress(texts), type=dict[str, str]))
+    patterns.index  # noqa: B018 - made now, as it belongs to what stays
+    keep()
+    return patterns
 
 
 class HitFinder:
@@ -96,18 +105,8 @@ class HitFinder:
         ids = table.column(ID).take(taken)
         if ids.null_count:
             ids = pc.coalesce(ids, positions.cast(pa.string()))
-        found = pa.table(
-            [
-                pa.array(numbers.astype(np.int32)),
-                keys,
-                table.column(TIME).take(taken),
-                positions,
-                pa.array(steps),
-                ids,
-                values,
-            ],
-            schema=HITS,
-        )
+        patterns, times = pa.array(numbers.astype(np.int32)), table.column(TIME).take(taken)
+        found = pa.table([patterns, keys, times, positions, pa.array(steps), ids, values], schema=HITS)
         if not keys.null_count:
             return found
         self.drop("unkeyed", keys.null_count)
@@ -115,13 +114,11 @@ class HitFinder:
 
     def drop_rows(self) -> pa.RecordBatch:
         """What was dropped, as rows among the hits: without a pattern, the reason as key, counted as steps."""
-        return pa.RecordBatch.from_pylist(
-            [
-                {"pattern": NO_PATTERN, "key": reason.encode(), "time": 0, "position": 0, "steps": count}
-                for reason, count in self.drops.items()
-            ],
-            HITS,
-        )
+        rows = [
+            {"pattern": NO_PATTERN, "key": reason.encode(), "time": 0, "position": 0, "steps": count}
+            for reason, count in self.drops.items()
+        ]
+        return pa.RecordBatch.from_pylist(rows, HITS)
 
     def _own(self, content: _Content, rows: Any, numbers: Any) -> Any:
         """Which hits are a pattern's own results; None if nothing is a result at all."""
@@ -214,9 +211,7 @@ def _text_keys(texts: Any) -> Any:
     """Keys of one text each; None if one is so long that its header is another one."""
     texts = texts.combine_chunks()
     sizes = pc.binary_length(texts)
-    longest = pc.max(sizes).as_py()
-    if longest is not None and longest > _SHORT_TEXT:
+    if (pc.max(sizes).as_py() or 0) > _SHORT_TEXT:
         return None
-    return pc.binary_join_element_wise(
-        _HEADERS.take(sizes), texts.cast(pa.binary()), pa.scalar(b"", pa.binary())
-    )
+    nothing = pa.scalar(b"", pa.binary())
+    return pc.binary_join_element_wise(_HEADERS.take(sizes), texts.cast(pa.binary()), nothing)

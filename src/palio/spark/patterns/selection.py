@@ -14,19 +14,13 @@ from palio.matching.patterns import PatternSet
 from palio.model.flips import EVERYTHING, intervals, successor
 from palio.model.values import Kind
 from palio.model.valueset import ValueSet, union
+from palio.spark.source.columns import KINDS
 
 # More of them cost Spark more than they save.
 MAX_TEXTS = 1_000
 MAX_RANGES = 16
-# The kind that the values of a column have.
-NUMBERS = {
-    "tinyint": Kind.INT,
-    "smallint": Kind.INT,
-    "int": Kind.INT,
-    "bigint": Kind.INT,
-    "float": Kind.FLOAT,
-    "double": Kind.FLOAT,
-}
+# The kind that the values of a column have, by its type.
+NUMBERS = {type: kind for type, kind in KINDS.items() if kind in (Kind.INT, Kind.FLOAT)}
 
 
 def texts_needed(patterns: PatternSet, attribute: str) -> set[str] | None:

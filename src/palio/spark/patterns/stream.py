@@ -14,21 +14,24 @@ from __future__ import annotations
 
 import time
 import zlib
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import msgspec
-import pyarrow as pa
+import pandas as pd
 import pyarrow.compute as pc
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from palio.matching.patterns import Detector, PatternSet, watermark_for
 from palio.matching.patterns.hit import NEVER, Hit
+from palio.spark.arrow import Batches, arrow_schema, batch_of
 from palio.spark.patterns.batch import hits_of
-from palio.spark.patterns.found import dropped
-from palio.spark.patterns.hits import TIME, HitFinder
+from palio.spark.patterns.found import FOUND, dropped, found_rows
+from palio.spark.patterns.hits import TIME, HitFinder, ready
 
-PACKED = pa.schema([pa.field("bucket", pa.int32()), pa.field("packed", pa.binary())])
 PACKED_DDL = "bucket int, packed binary"
+PACKED = arrow_schema(PACKED_DDL)
 STATE_DDL = "detector binary"
 
 
@@ -44,9 +47,7 @@ _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(BucketPackage)
 
 
-def packed(
-    finder: HitFinder, batches: Iterator[pa.RecordBatch], buckets: int, skew: int | None
-) -> Iterator[pa.RecordBatch]:
+def packed(finder: HitFinder, batches: Batches, buckets: int, skew: int | None) -> Batches:
     """The hits of a task, a row for each bucket. What is further ahead of the clock than `skew` is dropped."""
     packages = [BucketPackage(NEVER, {}, []) for _ in range(buckets)]
     newest = NEVER
@@ -60,22 +61,15 @@ def packed(
             continue
         newest = max(newest, pc.max(batch.column(TIME)).as_py())
         table = finder.hits(batch)
-        for number, key, hit in zip(
-            table.column("pattern").to_pylist(), table.column("key").to_pylist(), hits_of(table), strict=True
-        ):
+        numbers, keys = table.column("pattern").to_pylist(), table.column("key").to_pylist()
+        for number, key, hit in zip(numbers, keys, hits_of(table), strict=True):
             packages[zlib.crc32(key, number) % buckets].hits.append((number, key, hit))
     if newest == NEVER and not finder.drops:
         return
     packages[0].drops = dict(finder.drops)
     for package in packages:
         package.newest = newest
-    yield pa.RecordBatch.from_arrays(
-        [
-            pa.array(range(buckets), pa.int32()),
-            pa.array([_encoder.encode(one) for one in packages], pa.binary()),
-        ],
-        schema=PACKED,
-    )
+    yield batch_of(PACKED, range(buckets), [_encoder.encode(one) for one in packages])
 
 
 class Bucket:
@@ -89,15 +83,37 @@ class Bucket:
         """The matches that are certain now, and what was dropped in this batch."""
         detector = self.detector
         before = msgspec.structs.replace(detector.counts)
-        drops: dict[str, int] = {}
+        drops: Counter[str] = Counter()
         newest = NEVER
         for raw in packages:
             package = _decoder.decode(raw)
             newest = max(newest, package.newest)
-            for reason, count in package.drops.items():
-                drops[reason] = drops.get(reason, 0) + count
+            drops.update(package.drops)
             for number, key, hit in package.hits:
                 hit.restore()
                 detector.add(number, key, hit)
         matches = detector.advance(watermark_for(newest, self._delay)) if newest > NEVER else []
-        return matches, drops | dropped(detector.counts, before)
+        return matches, {**drops, **dropped(detector.counts, before)}
+
+
+class BucketProcessor(StatefulProcessor):
+    """Looks at a bucket whenever something, or only the time, has come; its state is one binary value."""
+
+    def __init__(self, texts: bytes, delay: int) -> None:
+        self._texts = texts
+        self._delay = delay
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        self._state = handle.getValueState("detector", STATE_DDL)
+
+    def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802, N803
+        kept = self._state.get()
+        bucket = Bucket(ready(self._texts), None if kept is None else bytes(kept[0]), self._delay)
+        matches, drops = bucket.take(raw for frame in rows for raw in frame["packed"])
+        self._state.update((bucket.detector.encode(),))
+        found = found_rows(matches, drops)
+        if found:
+            yield pd.DataFrame(found, columns=FOUND.names)
+
+    def close(self) -> None:
+        pass

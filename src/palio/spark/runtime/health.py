@@ -53,11 +53,8 @@ def python_checks(where: str) -> Iterator[Check]:
         import palio.matching.core  # noqa: PLC0415
     except ImportError:
         compiler = shutil.which(os.environ.get("CC", "cc")) or shutil.which("gcc")
-        advice = "install palio again, so that its core is built"
-        if compiler is None:
-            advice = (
-                f"install a C compiler (on Debian: apt-get install gcc) and Python's headers, then {advice}"
-            )
+        needed = "install a C compiler (on Debian: apt-get install gcc) and Python's headers, then "
+        advice = f"{'' if compiler else needed}install palio again, so that its core is built"
         yield Check(where, "compiled index", False, f"not built; compiler: {compiler or 'none'}", advice)
     else:
         yield Check(where, "compiled index", True, f"palio {version('palio')}")
@@ -67,9 +64,9 @@ def python_checks(where: str) -> Iterator[Check]:
 
 
 def _package_check(where: str, name: str, least: tuple[int, ...], below: tuple[int, ...] | None) -> Check:
-    wanted = ".".join(map(str, least)) + (
-        f" or later, below {'.'.join(map(str, below))}" if below else " or later"
-    )
+    wanted = f"{'.'.join(map(str, least))} or later"
+    if below is not None:
+        wanted += f", below {'.'.join(map(str, below))}"
     try:
         found = version(name)
     except PackageNotFoundError:

@@ -13,15 +13,10 @@ from palio.spark.errors import JavaMissing
 NEEDED = 17
 
 
-def java_program() -> str | None:
-    """Where it is."""
-    home = os.environ.get("JAVA_HOME")
-    return shutil.which(str(Path(home) / "bin" / "java")) if home else shutil.which("java")
-
-
 def java_version() -> str:
     """Its version, such as `17.0.15`. Raises `JavaMissing`, also where it is too old."""
-    program = java_program()
+    home = os.environ.get("JAVA_HOME")
+    program = shutil.which(str(Path(home) / "bin" / "java") if home else "java")
     if program is None:
         raise JavaMissing
     try:

@@ -15,6 +15,7 @@ import sysconfig
 import tarfile
 from collections.abc import Iterator
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -41,10 +42,7 @@ class PackedArchive(msgspec.Struct, frozen=True):
 
     def settings(self) -> dict[str, str]:
         """The settings of a session, or of `spark-submit --conf`."""
-        return {
-            "spark.archives": f"{self.path}#{FOLDER}",
-            "spark.executorEnv.PYTHONPATH": FOLDER,
-        }
+        return {"spark.archives": f"{self.path}#{FOLDER}", "spark.executorEnv.PYTHONPATH": FOLDER}
 
 
 def build_package(path: str | os.PathLike[str]) -> PackedArchive:
@@ -55,10 +53,7 @@ def build_package(path: str | os.PathLike[str]) -> PackedArchive:
     unfinished = target.with_name(f".{target.name}.unfinished")
     try:
         with tarfile.open(unfinished, "w:gz", compresslevel=1) as archive:
-            for one in chosen.values():
-                for file, name in _files(one):
-                    archive.add(file, name, recursive=False)
-            for file, name in _own_files():
+            for file, name in chain(*map(_files, chosen.values()), _own_files()):
                 archive.add(file, name, recursive=False)
         unfinished.replace(target)
     finally:
@@ -66,7 +61,7 @@ def build_package(path: str | os.PathLike[str]) -> PackedArchive:
     return PackedArchive(
         str(target),
         target.stat().st_size,
-        sorted([f"{one.name} {one.version}" for one in chosen.values()] + [_ourselves()]),
+        sorted(f"{one.name} {one.version}" for one in (*chosen.values(), distribution("palio"))),
         f"{sys.version_info.major}.{sys.version_info.minor}",
         sysconfig.get_platform(),
     )
@@ -125,13 +120,6 @@ def _own_files() -> Iterator[tuple[Path, str]]:
     folder = Path(palio.__file__).parent
     for file in sorted(folder.rglob("*")):
         inside = file.relative_to(folder.parent)
-        if (
-            file.is_file()
-            and "__pycache__" not in inside.parts
-            and file.suffix not in (".c", ".pyx", ".pxi", ".h")
-        ):
+        left_out = "__pycache__" in inside.parts or file.suffix in (".c", ".pyx", ".pxi", ".h")
+        if file.is_file() and not left_out:
             yield file, str(inside)
-
-
-def _ourselves() -> str:
-    return f"palio {distribution('palio').version}"

@@ -8,19 +8,15 @@ the query fails before it has read anything. Its checkpoint knows where it was, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
 
-if TYPE_CHECKING:
-    from pyspark.sql.streaming.query import StreamingQuery
-
-Query: TypeAlias = "StreamingQuery"
+from pyspark.sql.streaming.query import StreamingQuery
 
 # A machine on which a process has not begun after so many times ten seconds has another trouble.
 ATTEMPTS = 6
 _TOO_LATE = "Python worker failed to connect back"
 
 
-def run_to_end(start: Callable[[], Query], *, seconds: int | None = None) -> Query:
+def run_to_end(start: Callable[[], StreamingQuery], *, seconds: int | None = None) -> StreamingQuery:
     """Start a query that has a checkpoint, and wait until it has ended; the query is stopped in any case.
 
     A query that failed because its process came too late is started again, up to `ATTEMPTS` times in all; every

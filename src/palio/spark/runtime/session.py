@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import palio
 from palio.model.errors import MissingDependency
@@ -26,8 +26,6 @@ from palio.spark.runtime.java import java_version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-Session: TypeAlias = "SparkSession"
 
 LOCAL = "local[*]"
 # `local[4]`, and also `local[4,2]`, where the second number says how often a task may fail.
@@ -51,7 +49,7 @@ def start(
     remote: str | None = None,
     name: str = "palio",
     settings: Mapping[str, str] | None = None,
-) -> Session:
+) -> SparkSession:
     """The active session, or a new one.
 
     `master` is one of Spark's (`local[4]`, `spark://…`, `yarn`, `k8s://…`); without it, what the environment
@@ -70,7 +68,7 @@ def session(
     remote: str | None = None,
     name: str = "palio",
     settings: Mapping[str, str] | None = None,
-) -> Iterator[Session]:
+) -> Iterator[SparkSession]:
     """The same for a while: at the end it is stopped, if it was started here."""
     found, ours = _started(master, remote, name, settings)
     try:
@@ -81,7 +79,7 @@ def session(
                 found.stop()
 
 
-def cores_of(spark: Session) -> int:
+def cores_of(spark: SparkSession) -> int:
     """How many tasks can run at a time.
 
     The name of a local master says it. Elsewhere, on classic and Connect alike, one small job asks: a range has
@@ -100,10 +98,9 @@ def cores_of(spark: Session) -> int:
 
 def _started(
     master: str | None, remote: str | None, name: str, settings: Mapping[str, str] | None
-) -> tuple[Session, bool]:
+) -> tuple[SparkSession, bool]:
     sessions = _sessions()
-    existing = sessions.getActiveSession()
-    if existing is not None:
+    if (existing := sessions.getActiveSession()) is not None:
         return existing, False
     if master is not None and master.startswith("sc://"):
         master, remote = None, master

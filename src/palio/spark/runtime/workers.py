@@ -11,6 +11,8 @@ import ctypes
 import gc
 from contextlib import suppress
 
+import pyarrow as pa
+
 
 def keep() -> None:
     """What is there now stays: garbage collection need not look at it again.
@@ -23,9 +25,7 @@ def keep() -> None:
 
 def give_back() -> None:
     """Memory that was much and is free goes back to the system, after work that a worker does once."""
-    import pyarrow  # noqa: PLC0415
-
     gc.collect()
-    pyarrow.default_memory_pool().release_unused()
+    pa.default_memory_pool().release_unused()
     with suppress(AttributeError, OSError):  # only the GNU library has it
         ctypes.CDLL(None).malloc_trim(0)

@@ -20,25 +20,22 @@ from palio.matching.projection import WantedColumn, project
 from palio.model.errors import InvalidNotification
 from palio.model.notification import Notification
 from palio.model.values import Kind
+from palio.spark.arrow import ARROW_TYPES
 from palio.spark.errors import WrongSchema
-from palio.spark.source.rows import EVENT, GENERIC, UTC_MICROSECONDS
+from palio.spark.source.rows import EVENT, GENERIC
 from palio.spark.source.variants import VARIANT, variant_of
 
 UNCONVERTED = "_unconverted"
 BESIDE = {f"_{name}": name for name in EVENT.names}
 
-# What a simple type of Spark is: the kind of its values, and the Arrow type of the column.
-_TYPES: dict[str, tuple[Kind, Any]] = {
-    "boolean": (Kind.BOOL, pa.bool_()),
-    "tinyint": (Kind.INT, pa.int8()),
-    "smallint": (Kind.INT, pa.int16()),
-    "int": (Kind.INT, pa.int32()),
-    "bigint": (Kind.INT, pa.int64()),
-    "float": (Kind.FLOAT, pa.float32()),
-    "double": (Kind.FLOAT, pa.float64()),
-    "string": (Kind.STRING, pa.string()),
-    "binary": (Kind.BYTES, pa.binary()),
-    "timestamp": (Kind.TIME, UTC_MICROSECONDS),
+# The kind of the values of a simple type of Spark.
+KINDS = {
+    "boolean": Kind.BOOL,
+    **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), Kind.INT),
+    **dict.fromkeys(("float", "double"), Kind.FLOAT),
+    "string": Kind.STRING,
+    "binary": Kind.BYTES,
+    "timestamp": Kind.TIME,
 }
 
 
@@ -47,15 +44,14 @@ class Column(msgspec.Struct, frozen=True):
 
     name: str
     source: str  # "attribute", "beside", "unconverted"
-    kind: str  # one of `_TYPES`, "variant", or the type of a list's elements
+    kind: str  # one of `KINDS`, "variant", or the type of a list's elements
     is_list: bool = False
 
     @property
     def arrow_type(self) -> Any:
-        """Its type in Arrow."""
         if self.kind == "variant":
             return VARIANT
-        element = _TYPES[self.kind][1]
+        element = ARROW_TYPES[self.kind]
         return pa.list_(element) if self.is_list else element
 
 
@@ -65,14 +61,14 @@ class Columns:
     def __init__(self, fields: list[tuple[str, str]]) -> None:
         """From names and Spark's simple names of types."""
         self.columns = [_column(name, kind.lower()) for name, kind in fields]
-        self.is_generic = [name for name, _ in fields] == list(GENERIC)
+        self.is_generic = [name for name, _ in fields] == GENERIC
 
     def table(self, events: pa.RecordBatch) -> pa.RecordBatch:
         """Events as this schema wants them."""
         if self.is_generic:
-            return events.select(list(GENERIC))
+            return events.select(GENERIC)
         wanted = [
-            (place, WantedColumn(one.name, _TYPES[one.kind][0], converts=True))
+            (place, WantedColumn(one.name, KINDS[one.kind], converts=True))
             for place, one in enumerate(self.columns)
             if one.source == "attribute" and not one.is_list and one.kind != "variant"
         ]
@@ -80,9 +76,8 @@ class Columns:
         projection = project(payload, [one for _, one in wanted])
         arrays: list[Any] = [None] * len(self.columns)
         missed = [0] * len(self.columns)
-        for (place, _), array, unconverted in zip(
-            wanted, projection.columns, projection.unconverted, strict=True
-        ):
+        found = zip(wanted, projection.columns, projection.unconverted, strict=True)
+        for (place, _), array, unconverted in found:
             arrays[place] = narrowed(array, self.columns[place].arrow_type)
             missed[place] = unconverted + arrays[place].null_count - array.null_count
         rows = None
@@ -93,9 +88,9 @@ class Columns:
                 rows = rows if rows is not None else [_attributes(raw) for raw in payload.to_pylist()]
                 arrays[place] = _slow_column(one, rows)
                 missed[place] = arrays[place].null_count
-        counting = next((i for i, one in enumerate(self.columns) if one.source == "unconverted"), None)
-        if counting is not None:
-            arrays[counting] = self._unconverted(payload, arrays, missed)
+        for place, one in enumerate(self.columns):
+            if one.source == "unconverted":
+                arrays[place] = self._unconverted(payload, arrays, missed)
         schema = pa.schema([pa.field(one.name, one.arrow_type) for one in self.columns])
         return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
@@ -123,11 +118,6 @@ def narrowed(array: Any, wanted: Any) -> Any:
     return pc.if_else(exact, narrow, pa.scalar(None, wanted))
 
 
-def kind_of(type: str) -> Kind:
-    """The kind of the values of a simple type of Spark."""
-    return _TYPES[type][0]
-
-
 def fields_of(schema: Any) -> list[tuple[str, str]]:
     """Names and types of a Spark schema."""
     return [(field.name, field.dataType.simpleString()) for field in schema.fields]
@@ -140,21 +130,18 @@ def _column(name: str, kind: str) -> Column:
         return Column(name, "unconverted", kind)
     if name in BESIDE:
         expected = EVENT.field(BESIDE[name]).type
-        if _TYPES.get(kind, (None, None))[1] != expected:
-            raise WrongSchema(name, f"Its type is {_spark_name(expected)}, not {kind}.")
+        if ARROW_TYPES.get(kind) != expected:
+            right = next(name for name, one in ARROW_TYPES.items() if one == expected)
+            raise WrongSchema(name, f"Its type is {right}, not {kind}.")
         return Column(name, "beside", kind)
-    if kind == "variant" or kind in _TYPES:
+    if kind == "variant" or kind in KINDS:
         return Column(name, "attribute", kind)
-    if kind.startswith("array<") and kind[6:-1] in _TYPES:
+    if kind.startswith("array<") and kind[6:-1] in KINDS:
         return Column(name, "attribute", kind[6:-1], is_list=True)
     if kind == "timestamp_ntz":
         raise WrongSchema(name, "A time has a zone: say timestamp.")
-    known = ", ".join(_TYPES)
+    known = ", ".join(KINDS)
     raise WrongSchema(name, f"{kind} is not one of {known}, variant, or an array of one of the former.")
-
-
-def _spark_name(wanted: Any) -> str:
-    return next(name for name, (_, kind) in _TYPES.items() if kind == wanted)
 
 
 def _attributes(raw: bytes | None) -> dict[str, Any]:
@@ -166,19 +153,17 @@ def _attributes(raw: bytes | None) -> dict[str, Any]:
 
 def _slow_column(column: Column, rows: list[dict[str, Any]]) -> Any:
     """Lists and variants, value by value."""
-    given = [row.get(column.name) for row in rows]
+    return pa.array([_variant_or_list(column, row.get(column.name)) for row in rows], column.arrow_type)
+
+
+def _variant_or_list(column: Column, value: Any) -> Any:
     if column.kind == "variant":
-        made = [None if value is None else variant_of(value) for value in given]
-        return pa.array(made, VARIANT)
-    return pa.array([_list(column, value) for value in given], column.arrow_type)
-
-
-def _list(column: Column, value: Any) -> list[Any] | None:
+        return None if value is None else variant_of(value)
     if not isinstance(value, tuple):
         return None
     if not value:
         return []
-    kind, element = _TYPES[column.kind]
+    wanted = WantedColumn("e", KINDS[column.kind], converts=True)
     encoded = pa.array([Notification.of_values({"e": one}).encode() for one in value], pa.binary())
-    found = narrowed(project(encoded, [WantedColumn("e", kind, converts=True)]).columns[0], element)
+    found = narrowed(project(encoded, [wanted]).columns[0], ARROW_TYPES[column.kind])
     return None if found.null_count else found.to_pylist()

@@ -11,19 +11,17 @@ again itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import Any
 
-from pyspark.sql.datasource import (
-    DataSource,
-    DataSourceReader,
-    DataSourceStreamReader,
-    InputPartition,
-)
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.datasource import Filter as SparkFilter
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
 
 from palio.model.filter import Filter
+from palio.spark.arrow import Batches
 from palio.spark.errors import WrongOption
 from palio.spark.source import offsets
 from palio.spark.source.columns import Columns, fields_of
@@ -33,9 +31,10 @@ from palio.spark.source.pushing import pushed
 from palio.spark.source.rows import GENERIC_SCHEMA
 from palio.spark.source.sink import BatchSink, StreamSink, write_options
 
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql.types import StructType
+
+def register(spark: SparkSession) -> None:
+    """Let a session know `format("palio")`. It may be done more than once."""
+    spark.dataSource.register(PalioSource)
 
 
 class PalioSource(DataSource):
@@ -51,8 +50,7 @@ class PalioSource(DataSource):
     def reader(self, schema: StructType) -> DataSourceReader:
         options = read_options(self.options)
         # Spark refuses a reader that takes filters unless it was told to offer them.
-        kind = PushingReader if options.pushdown else BatchReader
-        return kind(options, schema)
+        return (PushingReader if options.pushdown else BatchReader)(options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802
         return StreamReader(read_options(self.options), schema)
@@ -67,37 +65,44 @@ class PalioSource(DataSource):
 class SpanPartition(InputPartition):
     """What one task reads, and how."""
 
-    def __init__(self, span: Span, options: ReadOptions, more: str | None = None) -> None:
+    def __init__(self, span: Span, options: ReadOptions, more: Filter | None = None) -> None:
         super().__init__((span.journal, span.after, span.upto))
         self.span = span
         self.options = options
         self.more = more
 
 
-def read_partition(partition: SpanPartition, columns: Columns) -> Iterator[pa.RecordBatch]:
-    """The rows of a partition, as its schema wants them."""
-    more = None if partition.more is None else Filter.parse(partition.more)
-    with open_journals(partition.options.url) as journals:
-        for events in journals.read(partition.span, partition.options.wanted(more)):
-            yield columns.table(events)
-
-
-def standings_of(options: ReadOptions) -> list[JournalStanding]:
-    """How far the journals are."""
-    with open_journals(options.url) as journals:
-        return journals.standings(lossy=not options.fail_on_data_loss)
-
-
-class BatchReader(DataSourceReader):
-    """Everything that there is when the query is planned; or, with an end for some journals, these up to it."""
+class _SpanReader:
+    """What a reader of either kind does: how far journals are, and the rows of a partition."""
 
     def __init__(self, options: ReadOptions, schema: StructType) -> None:
         self._options = options
         self._columns = Columns(fields_of(schema))
-        self._more: str | None = None
+
+    def read(self, partition: InputPartition) -> Batches:
+        assert isinstance(partition, SpanPartition)
+        with open_journals(partition.options.url) as journals:
+            for events in journals.read(partition.span, partition.options.wanted(partition.more)):
+                yield self._columns.table(events)
+
+    def _standings(self) -> list[JournalStanding]:
+        with open_journals(self._options.url) as journals:
+            return journals.standings(lossy=not self._options.fail_on_data_loss)
+
+    def _from(self, start: dict[str, int], standings: list[JournalStanding]) -> dict[str, int]:
+        """Where all is there that follows: at an offset, unless data may be lost. Else raises `DataLoss`."""
+        if self._options.fail_on_data_loss:
+            offsets.require_kept(start, standings)
+        return offsets.without_lost(start, standings)
+
+
+class BatchReader(_SpanReader, DataSourceReader):
+    """Everything that there is when the query is planned; or, with an end for some journals, these up to it."""
+
+    _more: Filter | None = None
 
     def partitions(self) -> Sequence[InputPartition]:
-        standings = standings_of(self._options)
+        standings = self._standings()
         start, end = self._start(standings), self._end(standings)
         spans = offsets.spans_between(start, end, self._options.rows_per_partition)
         return [SpanPartition(span, self._options, self._more) for span in spans] or [
@@ -109,9 +114,7 @@ class BatchReader(DataSourceReader):
         if not isinstance(starting, dict):
             return offsets.start_of(standings)
         known = [one for one in standings if one.journal in starting]
-        if self._options.fail_on_data_loss:
-            offsets.require_kept(starting, known)
-        return offsets.without_lost(starting, standings)
+        return offsets.start_of(standings) | self._from(starting, known)
 
     def _end(self, standings: list[JournalStanding]) -> dict[str, int]:
         ends = offsets.end_of(standings)
@@ -123,35 +126,25 @@ class BatchReader(DataSourceReader):
                 raise WrongOption("endingOffsets", reason)
         return self._options.ending
 
-    def read(self, partition: InputPartition) -> Iterator[Any]:
-        assert isinstance(partition, SpanPartition)
-        return read_partition(partition, self._columns)
-
 
 class PushingReader(BatchReader):
     """The same, with Spark's own conditions as far as they are ours."""
 
     def pushFilters(self, filters: list[SparkFilter]) -> Iterable[SparkFilter]:  # noqa: N802
-        filter = pushed(filters, self._columns)
-        self._more = None if filter is None else str(filter)
+        self._more = pushed(filters, self._columns)
         return filters  # Spark checks all of it again
 
 
-class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class StreamReader(_SpanReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Everything from an offset on, batch by batch."""
 
-    def __init__(self, options: ReadOptions, schema: StructType) -> None:
-        self._options = options
-        self._columns = Columns(fields_of(schema))
-        self._goal: dict[str, int] | None = None  # of a query that ends with what there was when it began
+    _goal: dict[str, int] | None = None  # of a query that ends with what there was when it began
 
     def initialOffset(self) -> dict[str, int]:  # noqa: N802
-        standings = standings_of(self._options)
+        standings = self._standings()
         starting = self._options.starting
         if isinstance(starting, dict):
-            if self._options.fail_on_data_loss:
-                offsets.require_kept(starting, standings)
-            return offsets.without_lost(starting, standings)
+            return self._from(starting, standings)
         return offsets.end_of(standings) if starting == "latest" else offsets.start_of(standings)
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802
@@ -159,33 +152,22 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return ReadAllAvailable() if rows is None else ReadMaxRows(rows)
 
     def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:  # noqa: N802
-        standings = standings_of(self._options)
-        if self._options.fail_on_data_loss:
-            offsets.require_kept(start, standings)
+        standings = self._standings()
+        begin = self._from(start, standings)
         # A journal that is out of reach now keeps its place.
         end = {**start, **(offsets.end_of(standings) if self._goal is None else self._goal)}
-        if isinstance(limit, ReadMaxRows):
-            return offsets.limited(offsets.without_lost(start, standings), end, limit.max_rows)
-        return end
+        return offsets.limited(begin, end, limit.max_rows) if isinstance(limit, ReadMaxRows) else end
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        self._goal = offsets.end_of(standings_of(self._options))
+        self._goal = self.reportLatestOffset()
 
     def reportLatestOffset(self) -> dict[str, int]:  # noqa: N802
-        return offsets.end_of(standings_of(self._options))
+        return offsets.end_of(self._standings())
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        standings = standings_of(self._options)
-        if self._options.fail_on_data_loss:
-            offsets.require_kept(start, standings)
-        spans = offsets.spans_between(
-            offsets.without_lost(start, standings), end, self._options.rows_per_partition
-        )
+        begin = self._from(start, self._standings())
+        spans = offsets.spans_between(begin, end, self._options.rows_per_partition)
         return [SpanPartition(span, self._options) for span in spans]
-
-    def read(self, partition: InputPartition) -> Iterator[Any]:
-        assert isinstance(partition, SpanPartition)
-        return read_partition(partition, self._columns)
 
     def commit(self, end: dict[str, int]) -> None:
         if self._options.reader is not None:

@@ -7,7 +7,7 @@ rights of whoever asks, so what they do not cover does not come, and is not miss
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable
 
 import pyarrow as pa
 
@@ -18,9 +18,10 @@ from palio.client.event import Event
 from palio.client.replay import Replay
 from palio.matching.projection import properties_of
 from palio.model.filter import Filter
+from palio.spark.arrow import Batches, batch_of
 from palio.spark.errors import JournalMissing
 from palio.spark.source.journals import Journals, JournalStanding, Span, WantedEvents, require_kept
-from palio.spark.source.rows import EVENT, UTC_MICROSECONDS, Damage
+from palio.spark.source.rows import EVENT, Damage
 
 # Events that a broker reads for one answer; it may give fewer.
 PAGE = 1_000
@@ -46,7 +47,7 @@ class BrokerJournals(Journals):
             raise JournalMissing(listed.missing)
         return [JournalStanding(one.origin, one.trimmed, one.head) for one in listed.journals]
 
-    def read(self, span: Span, wanted: WantedEvents, damage: Damage | None = None) -> Iterator[pa.RecordBatch]:
+    def read(self, span: Span, wanted: WantedEvents, damage: Damage | None = None) -> Batches:
         replay = self._thread.run(self._replay(span, wanted))
         events = aiter(replay)
         while some := self._thread.run(_next(events, wanted.rows)):
@@ -97,15 +98,13 @@ async def _next(events: AsyncIterator[Event], count: int) -> list[Event]:
 
 def _batch(journal: str, events: list[Event]) -> pa.RecordBatch:
     bodies = [event.notification.body for event in events]
-    return pa.RecordBatch.from_arrays(
-        [
-            pa.repeat(journal, len(events)).cast(pa.string()),
-            pa.array([event.sequence for event in events], pa.int64()),
-            pa.array([body.id for body in bodies], pa.string()),
-            pa.array([event.taken for event in events], UTC_MICROSECONDS),
-            pa.nulls(len(events), pa.string()),
-            pa.array([body.attributes for body in bodies], pa.binary()),
-            pa.array([properties_of(body) for body in bodies], pa.binary()),
-        ],
-        schema=EVENT,
+    return batch_of(
+        EVENT,
+        pa.repeat(journal, len(events)),
+        [event.sequence for event in events],
+        [body.id for body in bodies],
+        [event.taken for event in events],
+        pa.nulls(len(events)),
+        [body.attributes for body in bodies],
+        [properties_of(body) for body in bodies],
     )

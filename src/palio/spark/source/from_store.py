@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
-import pyarrow as pa
-
+from palio.spark.arrow import Batches
 from palio.spark.errors import DataLoss
 from palio.spark.source.journals import Journals, JournalStanding, Span, WantedEvents
 from palio.spark.source.rows import Damage, RowSelection, events_of
@@ -25,7 +24,7 @@ class StoreJournals(Journals):
         ranges = [journal.range() for journal in self._journals.values()]
         return [JournalStanding(one.broker, one.first - 1, one.last) for one in ranges]
 
-    def read(self, span: Span, wanted: WantedEvents, damage: Damage | None = None) -> Iterator[pa.RecordBatch]:
+    def read(self, span: Span, wanted: WantedEvents, damage: Damage | None = None) -> Batches:
         journal = self._journals.get(span.journal) or Journal(self._url, span.journal)
         selection = RowSelection(wanted.filter)
         rows = journal.rows(

@@ -11,22 +11,18 @@ environment (`palio.client.environment`, and all that PostgreSQL's own library r
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from abc import abstractmethod
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
 from urllib.parse import urlsplit
 
 import msgspec
 
 from palio.model.filter import Filter
+from palio.spark.arrow import Batches
 from palio.spark.errors import DataLoss, WrongOption
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from palio.spark.source.rows import Damage
+from palio.spark.source.rows import Damage
 
 BROKERS = ("palio", "palios", "ws", "wss")
 
@@ -62,7 +58,7 @@ class WantedEvents(msgspec.Struct, frozen=True):
     rows: int = 8_192  # in a batch, at the most
 
 
-class Journals(ABC):
+class Journals(AbstractContextManager["Journals"]):
     """The journals that a URL names. Used by one thread, and closed in the end."""
 
     @abstractmethod
@@ -70,7 +66,7 @@ class Journals(ABC):
         """How far each journal is. Raises `JournalMissing` if one is out of reach, unless it is `lossy`."""
 
     @abstractmethod
-    def read(self, span: Span, wanted: WantedEvents, damage: Damage | None = None) -> Iterator[pa.RecordBatch]:
+    def read(self, span: Span, wanted: WantedEvents, damage: Damage | None = None) -> Batches:
         """The events of a span (`rows.EVENT`), in order.
 
         Raises `DataLoss`. What cannot be read goes to `damage`; without it `DamagedEvent` is raised.
@@ -84,12 +80,7 @@ class Journals(ABC):
     def close(self) -> None:
         """Let go of it."""
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *problem: object) -> None:
         self.close()
 
 

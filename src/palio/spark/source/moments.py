@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from palio.model.errors import WrongTime
 from palio.model.moments import parse_moment, read_moment
+from palio.spark.arrow import UTC_MICROSECONDS
 from palio.spark.errors import WrongOption
-from palio.spark.source.rows import UTC_MICROSECONDS
 
 # A time that is given: seconds since 1970, a datetime with a zone, or a text.
 Moment: TypeAlias = "str | float | datetime | None"
@@ -49,7 +49,7 @@ class TimeTexts:
     """Reads texts of data as times; what is none has none. A text that comes again is not read again."""
 
     def __init__(self) -> None:
-        self._known: dict[str | None, datetime | None] = {None: None}
+        self._known: dict[str, datetime | None] = {}
 
     def read(self, texts: Any) -> Any:
         """The times (UTC, microseconds) of an Arrow array of texts, null where one is no time."""
@@ -57,9 +57,9 @@ class TimeTexts:
         values = pa.array([self._moment(text) for text in encoded.dictionary.to_pylist()], UTC_MICROSECONDS)
         return values.take(encoded.indices)
 
-    def _moment(self, text: str | None) -> datetime | None:
+    def _moment(self, text: str) -> datetime | None:
         if text not in self._known:
-            if len(self._known) > _MOST_KNOWN:
-                self._known = {None: None}
-            self._known[text] = None if text is None else read_moment(text)
+            if len(self._known) >= _MOST_KNOWN:
+                self._known.clear()
+            self._known[text] = read_moment(text)
         return self._known[text]

@@ -54,8 +54,7 @@ def read_options(given: Mapping[str, str]) -> ReadOptions:
         raise WrongOption("url", "Say which broker or store: palio://…, sqlite:///… or postgresql://….")
     require_open(url)
     require_known(given, READING)
-    filter = options.get("filter")
-    if filter is not None:
+    if (filter := options.get("filter")) is not None:
         read_filter(filter)
     read = ReadOptions(
         url,
@@ -68,7 +67,7 @@ def read_options(given: Mapping[str, str]) -> ReadOptions:
         _number("maxRowsPerTrigger", options, None),
         _starting(options.get("startingoffsets", "earliest")),
         options.get("reader"),
-        None if "endingoffsets" not in options else _offsets("endingOffsets", options["endingoffsets"], ""),
+        _offsets("endingOffsets", options["endingoffsets"], "") if "endingoffsets" in options else None,
     )
     if read.since >= read.until:
         raise WrongOption("since", "It is not before until.")
@@ -81,9 +80,8 @@ def require_known(given: Mapping[str, str], known: Iterable[str]) -> None:
     for name in given:
         if name.lower() not in names:
             close = difflib.get_close_matches(name.lower(), names, n=1)
-            advice = (
-                f"Did you mean {names[close[0]]!r}?" if close else f"There are {', '.join(names.values())}."
-            )
+            there = f"There are {', '.join(names.values())}."
+            advice = f"Did you mean {names[close[0]]!r}?" if close else there
             raise WrongOption(name, f"There is no such option. {advice}")
 
 

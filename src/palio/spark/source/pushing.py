@@ -23,14 +23,13 @@ from palio.model.expression import And, Condition, Expression, Not, conjunction
 from palio.model.filter import Filter
 from palio.spark.source.columns import Column, Columns
 
-_COMPARISONS = {
+_OPERATORS = {
     spark.EqualTo: "=",
+    spark.EqualNullSafe: "=",
     spark.GreaterThan: ">",
     spark.GreaterThanOrEqual: ">=",
     spark.LessThan: "<",
     spark.LessThanOrEqual: "<=",
-}
-_TEXTS = {
     spark.StringStartsWith: "starts with",
     spark.StringEndsWith: "ends with",
     spark.StringContains: "contains",
@@ -70,18 +69,14 @@ def _expression(one: spark.Filter, columns: dict[str, Column]) -> Expression | N
 
 def _comparison(one: spark.Filter, columns: dict[str, Column]) -> Condition | None:
     """A condition that is true for exactly the values for which Spark's is, among those that a column holds."""
-    operator = _COMPARISONS.get(type(one)) or _TEXTS.get(type(one))
-    if isinstance(one, spark.EqualNullSafe):
-        operator = "="
-    if operator is None and not isinstance(one, spark.In):
-        return None
-    column = _column(one.attribute, columns)  # type: ignore[attr-defined]
-    if column is None:
+    operator = "in" if isinstance(one, spark.In) else _OPERATORS.get(type(one))
+    column = None if operator is None else _column(one.attribute, columns)  # type: ignore[attr-defined]
+    if operator is None or column is None:
         return None
     constants = one.value if isinstance(one, spark.In) else (one.value,)  # type: ignore[attr-defined]
     if not constants or not all(_is_constant(constant, column) for constant in constants):
         return None
-    constraint = Constraint("in", tuple(constants)) if operator is None else Constraint(operator, constants[0])
+    constraint = Constraint(operator, tuple(constants) if operator == "in" else constants[0])
     try:
         constraint.check()
     except PalioError:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from pyspark.sql import DataFrame, Observation, SparkSession, functions
+from pyspark.sql.types import StructType
 
 from palio.model.filter import Filter
 from palio.model.moments import written_moment
 from palio.spark.source.columns import UNCONVERTED
+from palio.spark.source.format import register
 from palio.spark.source.journals import absolute
 from palio.spark.source.moments import Moment, moment
-from palio.spark.source.registering import register
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructType
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
@@ -28,14 +27,10 @@ class Crossed:
     """
 
     def __init__(self) -> None:
-        from pyspark.sql import Observation  # noqa: PLC0415
-
         self._observation = Observation()
 
     def observe(self, frame: DataFrame, *, typed: bool) -> DataFrame:
         """The same rows, counted."""
-        from pyspark.sql import functions  # noqa: PLC0415
-
         counted = [functions.count(functions.lit(1)).alias("rows")]
         if typed:
             counted.append(functions.sum(UNCONVERTED).alias("unconverted"))
@@ -76,9 +71,8 @@ def read(
     register(spark)
     if pushdown:
         spark.conf.set(PUSHDOWN, "true")
-    reader = spark.read.format("palio")
-    for name, value in _options(url, filter, since, until, {"pushdown": pushdown, **options}).items():
-        reader = reader.option(name, value)
+    chosen = _options(url, filter, since, until, {"pushdown": pushdown, **options})
+    reader = spark.read.format("palio").options(**chosen)
     if schema is None:
         frame = reader.load()
         return frame if counter is None else counter.observe(frame, typed=False)
@@ -107,19 +101,14 @@ def read_stream(
     `failOnDataLoss` (true), `reader`: a name under which journals are kept for it until it has read them.
     """
     register(spark)
-    reader = spark.readStream.format("palio")
-    for name, value in _options(url, filter, since, until, options).items():
-        reader = reader.option(name, value)
+    reader = spark.readStream.format("palio").options(**_options(url, filter, since, until, options))
     return (reader if schema is None else reader.schema(schema)).load()
 
 
 def _options(
     url: str, filter: str | Filter | None, since: Moment, until: Moment, more: dict[str, Any]
 ) -> dict[str, str]:
-    options = {
-        name: str(value).lower() if isinstance(value, bool) else str(value) for name, value in more.items()
-    }
-    options["url"] = absolute(url)
+    options = {name: str(value) for name, value in more.items()} | {"url": absolute(url)}
     if filter is not None:
         options["filter"] = filter.source or str(filter) if isinstance(filter, Filter) else filter
     for name, value in (("since", since), ("until", until)):
@@ -130,7 +119,5 @@ def _options(
 
 def struct_of(schema: Any) -> StructType:
     """From Spark's text of a schema, from another one, or from fields."""
-    from pyspark.sql.types import StructType  # noqa: PLC0415
-
     found: Any = StructType.fromDDL(schema) if isinstance(schema, str) else schema
     return found if isinstance(found, StructType) else StructType(found)

@@ -8,7 +8,7 @@ filters do not see), null where there is nothing of that. Typed columns are proj
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,33 +16,19 @@ import pyarrow.compute as pc
 from palio.matching import MatchIndex
 from palio.matching.projection import attributes_of_bodies, project
 from palio.model.filter import Filter
+from palio.spark.arrow import UTC_MICROSECONDS, arrow_schema, batch_of
 from palio.spark.errors import DamagedEvent
 from palio.store.reading import StoredRow
 from palio.store.records import from_column
 
-UTC_MICROSECONDS = pa.timestamp("us", "UTC")
-
-EVENT = pa.schema(
-    [
-        pa.field("journal", pa.string()),
-        pa.field("sequence", pa.int64()),
-        pa.field("id", pa.string()),
-        pa.field("time", UTC_MICROSECONDS),
-        pa.field("publisher", pa.string()),
-        pa.field("payload", pa.binary()),
-        pa.field("properties", pa.binary()),
-    ]
-)
-# What a table of events has if nobody says otherwise, as Spark says it.
-GENERIC = ("journal", "sequence", "id", "time", "publisher", "payload")
+# What a table of events has if nobody says otherwise, and all that an event has.
 GENERIC_SCHEMA = "journal string, sequence bigint, id string, time timestamp, publisher string, payload binary"
+EVENT_SCHEMA = f"{GENERIC_SCHEMA}, properties binary"
+EVENT = arrow_schema(EVENT_SCHEMA)
+GENERIC = EVENT.names[:-1]
 
-
-class Damage:
-    """Rows that are no events: for each its sequence, the bytes, and why."""
-
-    def __init__(self) -> None:
-        self.rows: list[tuple[int, float, str, str | None, bytes, str]] = []
+# Rows that are no events: sequence, time, publisher, id, the bytes, and why.
+Damage: TypeAlias = list[tuple[int, float, str | None, str | None, bytes, str]]
 
 
 def times_of(seconds: Sequence[float]) -> Any:
@@ -60,22 +46,13 @@ def events_of(journal: str, rows: Sequence[StoredRow], damage: Damage | None = N
         reason = "These bytes are no encoded notification."
         if damage is None:
             raise DamagedEvent(journal, sequences[row], reason)
-        damage.rows.append((*rows[row][:2], *map(_text, rows[row][2:4]), bodies[row], reason))
-    batch = pa.RecordBatch.from_arrays(
-        [
-            pa.repeat(journal, len(rows)).cast(pa.string()),
-            pa.array(sequences, pa.int64()),
-            _texts(ids),
-            times_of(times),
-            _texts(publishers),
-            payload.cast(pa.binary()),
-            properties,
-        ],
-        schema=EVENT,
+        damage.append((*rows[row][:2], *map(_text, rows[row][2:4]), bodies[row], reason))
+    journals = pa.repeat(journal, len(rows))
+    batch = batch_of(
+        EVENT, journals, sequences, _texts(ids), times_of(times), _texts(publishers), payload, properties
     )
-    return (
-        batch if not wrong else batch.take(pa.array(sorted({*range(len(rows))}.difference(wrong)), pa.int64()))
-    )
+    kept = sorted({*range(len(rows))}.difference(wrong))
+    return batch.take(pa.array(kept, pa.int64())) if wrong else batch
 
 
 def _texts(values: Sequence[str | None]) -> Any:

@@ -13,14 +13,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
-from pyspark.sql.datasource import (
-    DataSourceArrowWriter,
-    DataSourceStreamArrowWriter,
-    WriterCommitMessage,
-)
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
 
 from palio.client.client import connect
 from palio.client.environment import credentials
@@ -29,13 +27,10 @@ from palio.matching.projection import body_of
 from palio.model.body import Body
 from palio.model.errors import InvalidNotification
 from palio.model.notification import Notification
+from palio.spark.arrow import Batches
 from palio.spark.errors import WrongOption
 from palio.spark.source.journals import BROKERS, require_open
 from palio.spark.source.options import require_known
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql.types import StructType
 
 PAYLOAD = "payload"
 PROPERTIES = "properties"
@@ -110,12 +105,12 @@ class Written(WriterCommitMessage):
         self.events = events
 
 
-def publish_all(batches: Iterator[pa.RecordBatch], options: WriteOptions) -> Written:
+def publish_all(batches: Batches, options: WriteOptions) -> Written:
     """Publish all rows, and return when all are confirmed."""
     return asyncio.run(_publish_all(batches, options))
 
 
-async def _publish_all(batches: Iterator[pa.RecordBatch], options: WriteOptions) -> Written:
+async def _publish_all(batches: Batches, options: WriteOptions) -> Written:
     count = 0
     async with connect(
         options.url,
@@ -150,24 +145,20 @@ async def _publish_all(batches: Iterator[pa.RecordBatch], options: WriteOptions)
     return Written(count)
 
 
-class BatchSink(DataSourceArrowWriter):
+class _Sink:
+    def __init__(self, options: WriteOptions) -> None:
+        self._options = options
+
+    def write(self, iterator: Batches) -> WriterCommitMessage:
+        return publish_all(iterator, self._options)
+
+
+class BatchSink(_Sink, DataSourceArrowWriter):
     """`df.write.format("palio")`."""
 
-    def __init__(self, options: WriteOptions) -> None:
-        self._options = options
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        return publish_all(iterator, self._options)
-
-
-class StreamSink(DataSourceStreamArrowWriter):
+class StreamSink(_Sink, DataSourceStreamArrowWriter):
     """`df.writeStream.format("palio")`."""
-
-    def __init__(self, options: WriteOptions) -> None:
-        self._options = options
-
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
-        return publish_all(iterator, self._options)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Everything is confirmed already."""

@@ -7,20 +7,16 @@ ours is a scalar or a list of scalars, so there are never names of fields, and t
 from __future__ import annotations
 
 import struct
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from itertools import accumulate
 from typing import Any
 
 import pyarrow as pa
 
 # Spark tells a variant from a struct by this mark on its second field.
-VARIANT = pa.struct(
-    [
-        pa.field("value", pa.binary(), nullable=False),
-        pa.field("metadata", pa.binary(), nullable=False, metadata={b"variant": b"true"}),
-    ]
-)
+_MARKED = pa.field("metadata", pa.binary(), nullable=False, metadata={b"variant": b"true"})
+VARIANT = pa.struct([pa.field("value", pa.binary(), nullable=False), _MARKED])
 _METADATA = b"\x01\x00\x00"  # version 1, no names
-
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -42,9 +38,7 @@ def _encoded(value: Any) -> bytes:
     if isinstance(value, float):
         return b"\x1c" + struct.pack("<d", value)
     if isinstance(value, datetime):
-        span = value - _EPOCH
-        micros = (span.days * 86_400 + span.seconds) * 1_000_000 + span.microseconds
-        return b"\x30" + micros.to_bytes(8, "little", signed=True)
+        return b"\x30" + ((value - _EPOCH) // timedelta(microseconds=1)).to_bytes(8, "little", signed=True)
     if isinstance(value, bytes):
         return b"\x3c" + len(value).to_bytes(4, "little") + value
     raw: bytes = value.encode()
@@ -55,13 +49,6 @@ def _encoded(value: Any) -> bytes:
 
 def _list(elements: list[bytes]) -> bytes:
     # Four bytes for the number of elements and for each place: no list is too long for that.
-    places = [0]
-    for one in elements:
-        places.append(places[-1] + len(one))
+    places = accumulate(map(len, elements), initial=0)
     header = 0b11 | 0b11 << 2 | 1 << 4
-    return (
-        bytes([header])
-        + len(elements).to_bytes(4, "little")
-        + b"".join([place.to_bytes(4, "little") for place in places])
-        + b"".join(elements)
-    )
+    return struct.pack(f"<B{len(elements) + 2}I", header, len(elements), *places) + b"".join(elements)

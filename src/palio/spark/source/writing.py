@@ -11,22 +11,19 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import pyarrow as pa
 from pyspark import TaskContext
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.query import StreamingQuery
 
 from palio.matching.projection import properties_of
-from palio.spark.source.registering import register
+from palio.spark.arrow import Batches, arrow_schema, batch_of
+from palio.spark.source.format import register
 from palio.spark.source.sink import PAYLOAD, PROPERTIES, bodies_of
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-    from pyspark.sql.streaming.query import StreamingQuery
-
-_ROW = pa.schema([("id", pa.string()), (PAYLOAD, pa.binary()), (PROPERTIES, pa.binary())])
 _ROW_SCHEMA = f"id string, {PAYLOAD} binary, {PROPERTIES} binary"
+_ROW = arrow_schema(_ROW_SCHEMA)
 ID_BYTES = 20
 
 
@@ -60,26 +57,24 @@ def write_stream(
 def identified(frame: DataFrame, sink: str, id: str | None = None) -> DataFrame:
     """The rows as `format("palio")` publishes them: an id, and the encoded notification."""
 
-    def encode(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def encode(batches: Batches) -> Batches:
         for batch in batches:
-            found = list(bodies_of(batch, id or ""))
-            yield _rows(
-                [body.id for body in found],
-                [body.attributes for body in found],
-                [properties_of(body) for body in found],
-            )
+            bodies = list(bodies_of(batch, id or ""))
+            ids, said = [body.id for body in bodies], [body.attributes for body in bodies]
+            yield batch_of(_ROW, ids, said, [properties_of(body) for body in bodies])
 
     encoded = frame.mapInArrow(encode, _ROW_SCHEMA)
     if id is not None:
         return encoded
 
-    def number(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def number(batches: Batches) -> Batches:
         scope = _scope(sink)
         seen: Counter[bytes] = Counter()
         for batch in batches:
             rows, properties = (batch.column(name).to_pylist() for name in (PAYLOAD, PROPERTIES))
             said = zip(rows, properties, strict=True)
-            yield _rows([_id_of(scope, row + (more or b""), seen) for row, more in said], rows, properties)
+            ids = [_id_of(scope, row + (more or b""), seen) for row, more in said]
+            yield batch_of(_ROW, ids, rows, properties)
 
     return encoded.repartition(PAYLOAD, PROPERTIES).mapInArrow(number, _ROW_SCHEMA)
 
@@ -87,11 +82,9 @@ def identified(frame: DataFrame, sink: str, id: str | None = None) -> DataFrame:
 def _scope(sink: str) -> bytes:
     """What ids are ids within: the sink, and in a stream the query and the batch."""
     context = TaskContext.get()
-    query = batch = None
-    if context is not None:
-        query = context.getLocalProperty("sql.streaming.queryId")
-        batch = context.getLocalProperty("streaming.sql.batchId")
-    return "\0".join([sink, query or "", batch or ""]).encode()
+    names = ("sql.streaming.queryId", "streaming.sql.batchId")
+    found = [None if context is None else context.getLocalProperty(name) for name in names]
+    return "\0".join([sink, *(one or "" for one in found)]).encode()
 
 
 def _id_of(scope: bytes, row: bytes, seen: Counter[bytes]) -> str:
@@ -99,10 +92,3 @@ def _id_of(scope: bytes, row: bytes, seen: Counter[bytes]) -> str:
     occurrence = seen[row_hash]
     seen[row_hash] += 1
     return hashlib.blake2b(row_hash + occurrence.to_bytes(8), digest_size=ID_BYTES).hexdigest()
-
-
-def _rows(ids: list[str | None], payloads: list[bytes], properties: list[bytes | None]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays(
-        [pa.array(ids, pa.string()), pa.array(payloads, pa.binary()), pa.array(properties, pa.binary())],
-        schema=_ROW,
-    )

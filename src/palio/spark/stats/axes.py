@@ -67,9 +67,6 @@ def _place(bins: Sequence[Bin], number: float) -> float:
     """How many bins lie before a number, with parts of the one that it lies in."""
     for place, one in enumerate(bins):
         if one.low <= number < one.high:
-            return (
-                place + math.log(number / one.low) / math.log(one.high / one.low)
-                if one.low > 0
-                else place + 0.5
-            )
+            within = math.log(number / one.low) / math.log(one.high / one.low) if one.low > 0 else 0.5
+            return place + within
     return float(len(bins))

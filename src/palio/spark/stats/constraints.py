@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
 
 from palio.model.constraint import Constraint
 from palio.model.errors import PalioError
 from palio.model.expression import And, Condition, Expression, Not, Or, condition_text
 from palio.model.parser import parse
+from palio.spark.arrow import Batches, arrow_schema
 from palio.spark.frames import FILTER, SUBSCRIPTION
-from palio.spark.stats.preparing import Batches
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 CONSTRAINTS = "attribute string, operator string, text string, subscriptions bigint"
-_ROWS = pa.schema(
-    [
-        ("attribute", pa.string()),
-        ("operator", pa.string()),
-        ("text", pa.string()),
-        ("subscriptions", pa.int64()),
-    ]
-)
 # Longer ones (an `in` with a thousand values) are no news that a report could bring.
 _LONGEST_TEXT = 1_000
 
 
 def constraints_of(subscriptions: DataFrame) -> DataFrame:
     """Each constraint once: (attribute, operator, text, subscriptions). Unreadable filters have none."""
-    from pyspark.sql import functions as f  # noqa: PLC0415
-
     found = subscriptions.select(SUBSCRIPTION, FILTER).mapInArrow(_found, CONSTRAINTS)
     return found.groupBy("attribute", "operator", "text").agg(f.sum("subscriptions").alias("subscriptions"))
 
@@ -67,19 +56,15 @@ def equal_to(text: str) -> tuple[str, str | int | float | bool] | None:
 
 
 def _found(batches: Batches) -> Batches:
-
+    schema = arrow_schema(CONSTRAINTS)
     for batch in batches:
-        counted: dict[tuple[str, str, str], int] = {}
+        counted: Counter[tuple[str, str, str]] = Counter()
         for text in batch.column(1).to_pylist():
             try:
                 found = set(conditions(parse(text or "")))
             except PalioError:
                 continue
-            for key in {(name, one.operator, condition_text(name, one)) for name, one in found}:
-                if len(key[2]) <= _LONGEST_TEXT:
-                    counted[key] = counted.get(key, 0) + 1
-        rows = [
-            {"attribute": name, "operator": operator, "text": text, "subscriptions": count}
-            for (name, operator, text), count in counted.items()
-        ]
-        yield pa.RecordBatch.from_pylist(rows, _ROWS)
+            said = {(name, one.operator, condition_text(name, one)) for name, one in found}
+            counted.update(key for key in said if len(key[2]) <= _LONGEST_TEXT)
+        rows = [dict(zip(schema.names, (*key, count), strict=True)) for key, count in counted.items()]
+        yield pa.RecordBatch.from_pylist(rows, schema)

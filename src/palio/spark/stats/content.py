@@ -16,17 +16,10 @@ import pyarrow.compute as pc
 from palio.matching import columns
 from palio.matching.projection import WantedColumn, discover, project
 from palio.model.values import KIND_NAMES, Kind
+from palio.spark.arrow import UTC_MICROSECONDS
 
 NUMBER, STRING, TIME, BOOL, BYTES, LIST = "number", "string", "time", "bool", "bytes", "list"
-_FAMILIES = {
-    Kind.BOOL: BOOL,
-    Kind.INT: NUMBER,
-    Kind.FLOAT: NUMBER,
-    Kind.STRING: STRING,
-    Kind.TIME: TIME,
-    Kind.BYTES: BYTES,
-    Kind.LIST: LIST,
-}
+_FAMILIES = KIND_NAMES | {Kind.INT: NUMBER, Kind.FLOAT: NUMBER}
 # Attributes of one batch that are looked at, the most frequent ones; who invents names gets no further.
 MOST_NAMES = 512
 
@@ -58,16 +51,10 @@ def content_of(events: Any) -> Content:
     found = discover(encoded)
     names = sorted(found, key=lambda name: sum(found[name].values()), reverse=True)
     chosen = [(name, kind, found[name][kind]) for name in names[:MOST_NAMES] for kind in sorted(found[name])]
-    projection = project(
-        encoded, [WantedColumn(name, kind) for name, kind, _ in chosen if kind is not Kind.LIST]
-    )
+    wanted = [WantedColumn(name, kind) for name, kind, _ in chosen if kind is not Kind.LIST]
+    projection = project(encoded, wanted)
     arrays = iter(projection.columns)
-    parts = [
-        AttributePart(
-            name, KIND_NAMES[kind], _FAMILIES[kind], count, None if kind is Kind.LIST else next(arrays)
-        )
-        for name, kind, count in chosen
-    ]
+    parts = [_part(name, kind, n, None if kind is Kind.LIST else next(arrays)) for name, kind, n in chosen]
     passed_over = sum(sum(found[name].values()) for name in names[MOST_NAMES:])
     return Content(parts, len(projection.wrong), passed_over)
 
@@ -79,9 +66,12 @@ def attribute_of(events: Any, name: str) -> dict[str, Any]:
         kinds = [kind for kind in discover(encoded).get(name, ()) if kind is not Kind.LIST]
         arrays = project(encoded, [WantedColumn(name, kind) for kind in kinds]).columns
         return {KIND_NAMES[kind]: array for kind, array in zip(kinds, arrays, strict=True)}
-    return {
-        one.kind: one.values for one in _from_columns(events) if one.name == name and one.values is not None
-    }
+    named = (one for one in _from_columns(events) if one.name == name)
+    return {one.kind: one.values for one in named if one.values is not None}
+
+
+def _part(name: str, kind: Kind, count: int, values: Any) -> AttributePart:
+    return AttributePart(name, KIND_NAMES[kind], _FAMILIES[kind], count, values)
 
 
 def _from_columns(events: Any) -> Iterator[AttributePart]:
@@ -91,12 +81,10 @@ def _from_columns(events: Any) -> Iterator[AttributePart]:
         if pa.types.is_dictionary(array.type):
             array = array.cast(array.type.value_type)
         if columns.is_list(arrow, array.type):
-            yield AttributePart(field.name, LIST, LIST, len(array) - array.null_count, None)
-            continue
-        if pa.types.is_null(array.type):
-            continue
-        kind, array = _kind(array)
-        yield AttributePart(field.name, KIND_NAMES[kind], _FAMILIES[kind], len(array) - array.null_count, array)
+            yield _part(field.name, Kind.LIST, len(array) - array.null_count, None)
+        elif not pa.types.is_null(array.type):
+            kind, array = _kind(array)
+            yield _part(field.name, kind, len(array) - array.null_count, array)
 
 
 def _kind(array: Any) -> tuple[Kind, Any]:
@@ -110,7 +98,7 @@ def _kind(array: Any) -> tuple[Kind, Any]:
         real = array.cast(pa.float64())
         return Kind.FLOAT, pc.if_else(pc.is_finite(real), real, pa.scalar(None, pa.float64()))
     if types.is_timestamp(given):
-        return Kind.TIME, array.cast(pa.timestamp("us", "UTC"), safe=False)
+        return Kind.TIME, array.cast(UTC_MICROSECONDS, safe=False)
     if types.is_binary(given) or types.is_large_binary(given) or types.is_fixed_size_binary(given):
         return Kind.BYTES, array.cast(pa.binary())
     return Kind.STRING, array.cast(pa.string())

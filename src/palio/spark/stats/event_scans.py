@@ -7,21 +7,23 @@ steps of time. Both send from each task what it found, and no event.
 from __future__ import annotations
 
 import zlib
+from collections import Counter
 from collections.abc import Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark import TaskContext
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
 
+from palio.spark.arrow import Batches, arrow_schema, batch_of
 from palio.spark.stats.content import BYTES, NUMBER, STRING, AttributePart, attribute_of, content_of
-from palio.spark.stats.preparing import PUBLISHER, TIME, Batches, Prepared, content
+from palio.spark.stats.preparing import PUBLISHER, TIME, Prepared, content
 from palio.spark.stats.sketch import Sketch
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 # Names of sketches that are not of attributes.
 EVENTS, SIZES, TIMES, PUBLISHERS = "events", "sizes", "times", "publishers"
@@ -36,42 +38,23 @@ LISTED = 128
 
 _THING = ("beside", "name", "family")
 _PARTIAL = "beside boolean, name string, family string, sketch binary"
-_PARTIAL_ROWS = pa.schema(
-    [("beside", pa.bool_()), ("name", pa.string()), ("family", pa.string()), ("sketch", pa.binary())]
+_PARTIAL_ROWS = arrow_schema(_PARTIAL)
+_PLAIN = (
+    "beside boolean, name string, family string, events bigint, distinct bigint, distinct_exact boolean, "
+    "values_missed bigint, least double, most double, mean double, deviation double"
 )
-SUMMARY = (
-    "beside boolean, name string, family string, events bigint, kinds map<string, bigint>, distinct bigint, "
-    "distinct_exact boolean, values array<struct<value: string, events: bigint>>, values_missed bigint, "
-    "least double, most double, mean double, deviation double, quantiles array<double>"
-)
+_VALUE = "value string, events bigint"
+_SUMMARY = f"{_PLAIN}, kinds map<string, bigint>, values array<struct<{_VALUE}>>, quantiles array<double>"
 _SUMMARY_ROWS = pa.schema(
     [
-        ("beside", pa.bool_()),
-        ("name", pa.string()),
-        ("family", pa.string()),
-        ("events", pa.int64()),
+        *arrow_schema(_PLAIN),
         ("kinds", pa.map_(pa.string(), pa.int64())),
-        ("distinct", pa.int64()),
-        ("distinct_exact", pa.bool_()),
-        ("values", pa.list_(pa.struct([("value", pa.string()), ("events", pa.int64())]))),
-        ("values_missed", pa.int64()),
-        ("least", pa.float64()),
-        ("most", pa.float64()),
-        ("mean", pa.float64()),
-        ("deviation", pa.float64()),
+        ("values", pa.list_(pa.struct(arrow_schema(_VALUE)))),
         ("quantiles", pa.list_(pa.float64())),
     ]
 )
-COUNTED = "what string, name string, label string, place int, events bigint"
-_COUNTED_ROWS = pa.schema(
-    [
-        ("what", pa.string()),
-        ("name", pa.string()),
-        ("label", pa.string()),
-        ("place", pa.int32()),
-        ("events", pa.int64()),
-    ]
-)
+_COUNTED = "what string, name string, label string, place int, events bigint"
+_COUNTED_ROWS = arrow_schema(_COUNTED)
 
 Key = tuple[bool, str, str]
 
@@ -83,14 +66,13 @@ def sketches(events: Prepared) -> DataFrame:
 
 def united(found: DataFrame) -> DataFrame:
     """Sketches of the same thing as one."""
-    return found.repartition(_MERGING, *_THING).mapInArrow(_united, _PARTIAL)
+    gathered = found.repartition(_MERGING, *_THING)
+    return gathered.mapInArrow(lambda batches: _encoded(_merged(batches)), _PARTIAL)
 
 
 def summarised(found: DataFrame) -> DataFrame:
-    """What sketches of all events say: a row for each attribute and each family of its values, and some for
-    what is beside the attributes.
-    """
-    return found.repartition(_MERGING, *_THING).mapInArrow(_summarised, SUMMARY)
+    """What sketches of all events say: a row for each family of an attribute's values, and some beside them."""
+    return found.repartition(_MERGING, *_THING).mapInArrow(_summarised, _SUMMARY)
 
 
 class Places(msgspec.Struct, frozen=True):
@@ -106,13 +88,11 @@ class Places(msgspec.Struct, frozen=True):
 
 def counts(events: Prepared, places: Places) -> DataFrame:
     """Events by place: (what, name, label, place, events), `what` being "time" or "bin"."""
-    return summed(events.frame.mapInArrow(partial(_counted, events.names, places), COUNTED))
+    return summed(events.frame.mapInArrow(partial(_counted, events.names, places), _COUNTED))
 
 
 def summed(found: DataFrame) -> DataFrame:
     """Numbers of events that were counted in parts of them, for the same thing, as one."""
-    from pyspark.sql import functions as f  # noqa: PLC0415
-
     things = [name for name in found.columns if name != "events"]
     return found.groupBy(*things).agg(f.sum("events").alias("events"))
 
@@ -121,8 +101,6 @@ def summed(found: DataFrame) -> DataFrame:
 
 
 def _sketched(names: list[str], batches: Batches) -> Batches:
-    from pyspark import TaskContext  # noqa: PLC0415
-
     context = TaskContext.get()
     random = None
     sketches: dict[Key, Sketch] = {}
@@ -139,17 +117,14 @@ def _sketched(names: list[str], batches: Batches) -> Batches:
 
 def _encoded(sketches: dict[Key, Sketch]) -> Batches:
     for (beside, name, family), sketch in sketches.items():  # one by one: each may have a hundred kilobytes
-        row = {"beside": beside, "name": name, "family": family, "sketch": sketch.encode()}
-        yield pa.RecordBatch.from_pylist([row], _PARTIAL_ROWS)
+        yield batch_of(_PARTIAL_ROWS, [beside], [name], [family], [sketch.encode()])
 
 
 def _parts(batch: Any, names: list[str]) -> Iterable[tuple[Key, AttributePart]]:
     found = content_of(content(batch, names))
-    if found.unreadable:
-        yield (True, UNREADABLE, BYTES), AttributePart("", BYTES, BYTES, found.unreadable, None)
-    if found.passed_over:
-        yield (True, OTHERS, BYTES), AttributePart("", BYTES, BYTES, found.passed_over, None)
-    yield (True, EVENTS, BYTES), AttributePart("", BYTES, BYTES, batch.num_rows, None)
+    for name, count in ((UNREADABLE, found.unreadable), (OTHERS, found.passed_over), (EVENTS, batch.num_rows)):
+        if count or name == EVENTS:
+            yield (True, name, BYTES), AttributePart("", BYTES, BYTES, count, None)
     if names[-1] == "payload":
         sizes = pc.binary_length(batch.column(batch.num_columns - 1))
         yield (True, SIZES, NUMBER), AttributePart("", "int", NUMBER, len(sizes) - sizes.null_count, sizes)
@@ -167,10 +142,6 @@ def _forget_rare(sketches: dict[Key, Sketch]) -> None:
     others = sketches.setdefault((True, OTHERS, BYTES), Sketch())
     for key in ranked[: len(ranked) - MOST_ATTRIBUTES]:
         others.count += sketches.pop(key).count
-
-
-def _united(batches: Batches) -> Batches:
-    yield from _encoded(_merged(batches))
 
 
 def _summarised(batches: Batches) -> Batches:
@@ -195,35 +166,27 @@ def _merged(batches: Batches) -> dict[Key, Sketch]:
 
 
 def _row(key: Key, sketch: Sketch) -> dict[str, Any]:
-    beside, name, family = key
-    has_numbers = bool(sketch.numbers)
     listed = sketch.frequent()[:LISTED]
+    numbers = {name: getattr(sketch, name) for name in ("least", "most", "mean", "deviation")}
     return {
-        "beside": beside,
-        "name": name,
-        "family": family,
+        **dict(zip(_THING, key, strict=True)),
+        **(numbers if sketch.numbers else {}),
         "events": sketch.count,
         "kinds": list(sketch.kinds.items()),
         "distinct": sketch.distinct,
         "distinct_exact": sketch.distinct_is_exact,
         "values": [{"value": msgspec.json.encode(value).decode(), "events": n} for value, n in listed],
         "values_missed": sketch.missed,
-        "least": sketch.least if has_numbers else None,
-        "most": sketch.most if has_numbers else None,
-        "mean": sketch.mean if has_numbers else None,
-        "deviation": sketch.deviation if has_numbers else None,
         "quantiles": sketch.quantiles(),
     }
 
 
 def _counted(names: list[str], places: Places, batches: Batches) -> Batches:
-    totals: dict[tuple[str, str, str | None, int], int] = {}
+    totals: Counter[tuple[str, str, str | None, int]] = Counter()
 
     def add(what: str, name: str, label: str | None, numbers: Any) -> None:
-
         for place, count in zip(*np.unique(numbers, return_counts=True), strict=True):
-            key = what, name, label, int(place)
-            totals[key] = totals.get(key, 0) + int(count)
+            totals[what, name, label, int(place)] += int(count)
 
     for batch in batches:
         events = content(batch, names)
@@ -231,10 +194,7 @@ def _counted(names: list[str], places: Places, batches: Batches) -> Batches:
             _count_times(batch, events, places, add)
         if places.edges:
             _count_bins(events, places, add)
-    rows = [
-        {"what": what, "name": name, "label": label, "place": place, "events": count}
-        for (what, name, label, place), count in totals.items()
-    ]
+    rows = [dict(zip(_COUNTED_ROWS.names, (*key, count), strict=True)) for key, count in totals.items()]
     yield pa.RecordBatch.from_pylist(rows, _COUNTED_ROWS)
 
 

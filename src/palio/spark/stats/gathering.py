@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache, partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
 
 from palio.language import read_filter
 from palio.matching.saving import saved
@@ -26,9 +28,6 @@ from palio.spark.stats.hits import CONSTRAINT, HITS, REACH, WANTED, hit_rates, r
 from palio.spark.stats.preparing import Prepared, prepared
 from palio.spark.stats.steps import bin_edges, time_steps
 from palio.spark.tables.parts import Looks, Whole, one_file
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 # What figures have of each thing, at the most.
 MOST_ATTRIBUTES = 200
@@ -46,7 +45,7 @@ CLASS = "class"
 # The looks at events, the last one only if there are subscriptions.
 LOOKS = ("attributes", "places", "matches")
 
-Shape = Callable[["DataFrame"], Prepared]
+Shape = Callable[[DataFrame], Prepared]
 _Constraints = tuple[int, list[dict[str, Any]]]
 _Sizes = tuple[int, int]
 
@@ -137,8 +136,6 @@ class _Found:
     """What the first look has found."""
 
     def __init__(self, table: DataFrame) -> None:
-        from pyspark.sql import functions as f  # noqa: PLC0415
-
         order = (f.col("beside").desc(), f.col("events").desc(), f.col("name"), f.col("family"))
         rows = table.orderBy(*order).limit(MOST_ATTRIBUTES + len(event_scans.BESIDE_ATTRIBUTES) + 1).collect()
         self.beside = {row["name"]: row for row in rows if row["beside"]}
@@ -265,8 +262,6 @@ def _finite(*numbers: float | None) -> bool:
 
 def _constraints(subscriptions: DataFrame) -> _Constraints:
     """How many constraints there are, and those that most subscriptions have."""
-    from pyspark.sql import functions as f  # noqa: PLC0415
-
     table = constraints_of(subscriptions)
     rows = table.orderBy(f.col("subscriptions").desc(), f.col("text")).limit(MOST_CONSTRAINTS + 1).collect()
     count = len(rows) if len(rows) <= MOST_CONSTRAINTS else table.count()
@@ -279,8 +274,6 @@ class _Matched:
     def __init__(
         self, looks: Looks, shape: Shape, subscriptions: DataFrame, places: Places, constraints: list[str]
     ) -> None:
-        from pyspark.sql import functions as f  # noqa: PLC0415
-
         shards = cache(lambda: build_shards(subscriptions, invalid="skip"))  # not if everything is counted
         self.subscriptions, self.unreadable = looks.kept("subscriptions", lambda: _sizes(shards()), _Sizes)
         if not self.subscriptions:
@@ -357,8 +350,6 @@ def _subscription(row: Any, events: int) -> figures.SubscriptionHits:
 
 def _savings(subscriptions: DataFrame, count: int) -> figures.Savings:
     """Filters are compared here, on the driver: so many that this takes seconds, chosen by their hash."""
-    from pyspark.sql import functions as f  # noqa: PLC0415
-
     short = subscriptions.where(f.length(FILTER) <= _LONGEST_COMPARED).select(FILTER)
     if count > MOST_COMPARED:
         short = short.orderBy(f.xxhash64(FILTER)).limit(MOST_COMPARED)

@@ -9,20 +9,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql.types import StructType
 
 from palio.matching import MatchIndex
+from palio.spark.arrow import Batches
 from palio.spark.frames import FILTER, SUBSCRIPTION
 from palio.spark.matching.bulk import matched_rows, open_shard
 from palio.spark.matching.shards import Shards
 from palio.spark.stats.event_scans import Places, step_numbers, summed
-from palio.spark.stats.preparing import Batches, Prepared, content
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+from palio.spark.stats.preparing import Prepared, content
 
 HITS = "hits"
 # What rows of `reached` are about: a subscription, how many of them an event reaches, when; a constraint.
@@ -41,16 +42,8 @@ def reached(
     so many events satisfy, one about "wanted" the step of time of events that satisfy some, and one about a
     constraint its place among those that were given.
     """
-    from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType  # noqa: PLC0415
-
-    schema = StructType(
-        [
-            StructField("what", StringType()),
-            StructField(SUBSCRIPTION, shards.id_type),
-            StructField("place", IntegerType()),
-            StructField("events", LongType()),
-        ]
-    )
+    schema = StructType().add("what", "string").add(SUBSCRIPTION, shards.id_type)
+    schema = schema.add("place", "integer").add("events", "long")
     names = [one.shard for one in shards.reports if one.subscriptions]
     task = _Task(events.names, shards.folder, names, places or Places(), tuple(constraints))
     return summed(events.frame.mapInArrow(partial(_reached, task), schema))
@@ -61,14 +54,9 @@ def hit_rates(subscriptions: DataFrame, counted: DataFrame) -> DataFrame:
 
     Subscriptions of one id share their number.
     """
-    from pyspark.sql import functions as f  # noqa: PLC0415
-
     hits = counted.where(f.col("what") == _SUBSCRIPTION).select(SUBSCRIPTION, f.col("events").alias(HITS))
-    return (
-        subscriptions.select(SUBSCRIPTION, FILTER)
-        .join(hits, SUBSCRIPTION, "left")
-        .select(SUBSCRIPTION, FILTER, f.coalesce(f.col(HITS), f.lit(0)).alias(HITS))
-    )
+    joined = subscriptions.select(SUBSCRIPTION, FILTER).join(hits, SUBSCRIPTION, "left")
+    return joined.select(SUBSCRIPTION, FILTER, f.coalesce(f.col(HITS), f.lit(0)).alias(HITS))
 
 
 # On an executor
@@ -124,11 +112,5 @@ def _doublings(reach: Any) -> Any:
 
 
 def _rows(what: str, ids: Any, places: Any, events: Any) -> Any:
-
-    arrays = [
-        pa.repeat(what, len(ids)).cast(pa.string()),
-        ids,
-        places.cast(pa.int32()),
-        pa.array(events, pa.int64()),
-    ]
+    arrays = [pa.repeat(what, len(ids)), ids, places.cast(pa.int32()), pa.array(events, pa.int64())]
     return pa.RecordBatch.from_arrays(arrays, ["what", SUBSCRIPTION, "place", "events"])

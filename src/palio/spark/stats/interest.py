@@ -32,13 +32,10 @@ def _reach(hits: Hits, events: int) -> str:
     labels = ["0", *(_range(2 ** (place - 1), 2**place - 1) for place in places if place)]
     counts = [hits.by_reach.get(place, 0) for place in places]
     described = f"{wording.share(hits.by_reach.get(0, 0) / events)} of events reach nobody."
-    rows = [
-        [label, wording.count(n), wording.share(n / events)] for label, n in zip(labels, counts, strict=True)
-    ]
-    series = [
-        ColumnLayer("nobody", [counts[0], *(0 for _ in counts[1:])], 0),
-        ColumnLayer("somebody", [0, *counts[1:]], 3),
-    ]
+    known = zip(labels, counts, strict=True)
+    rows = [[label, wording.count(number), wording.share(number / events)] for label, number in known]
+    nobody = ColumnLayer("nobody", [counts[0], *(0 for _ in counts[1:])], 0)
+    series = [nobody, ColumnLayer("somebody", [0, *counts[1:]], 3)]
     return (
         f'<div class="card"><h3>How many subscriptions an event reaches</h3><p>{described}</p>'
         + plots.columns(series, _centres(labels), _titles(labels, counts, "events"), described)
@@ -139,17 +136,13 @@ def savings(found: Savings | None) -> str:
         ("With merging", found.merging, "merged where that is exact"),
     ]
     parts = [(name, wording.count(n), n / found.considered, why) for name, n, why in steps]
-    rows = [
-        Row(f"{name} <small>{why}</small>", shown, part, wording.share(part))
-        for name, shown, part, why in parts
-    ]
+    notes = [(f"{name} <small>{why}</small>", shown, part) for name, shown, part, why in parts]
+    rows = [Row(label, shown, part, wording.share(part)) for label, shown, part in notes]
     numbers = [[name, shown, wording.share(part)] for name, shown, part, _ in parts]
-    sample = (
-        f" This is a sample: {wording.count(found.considered)} of {wording.count(found.subscriptions)} "
-        "subscriptions. Of all of them, more would be covered."
-        if found.considered < found.subscriptions
-        else ""
-    )
+    sample = ""
+    if found.considered < found.subscriptions:
+        of_all = f"{wording.count(found.considered)} of {wording.count(found.subscriptions)} subscriptions"
+        sample = f" This is a sample: {of_all}. Of all of them, more would be covered."
     return (
         "<p>A broker tells its neighbours what its clients want. What another filter covers need not be told, "
         f"and two that differ in one attribute can be told as one.{sample}</p>"

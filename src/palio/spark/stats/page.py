@@ -48,11 +48,9 @@ def _introduction(figures: Figures) -> str:
     traffic = figures.traffic
     lines = []
     if figures.source:
-        chosen = (
-            f", as far as <code>{wording.text(figures.filter, 200)}</code> selects them"
-            if figures.filter
-            else ""
-        )
+        chosen = ""
+        if figures.filter:
+            chosen = f", as far as <code>{wording.text(figures.filter, 200)}</code> selects them"
         lines.append(f"<p>Events of <code>{wording.text(figures.source, 200)}</code>{chosen}.</p>")
     if traffic.first is not None and traffic.last is not None:
         lines.append(
@@ -60,7 +58,7 @@ def _introduction(figures: Figures) -> str:
             f"{span_in_words(traffic.last - traffic.first)}.</p>"
         )
         if traffic.untimed:
-            untimed = f"{wording.count(traffic.untimed)} {_named('event', traffic.untimed)}"
+            untimed = " ".join(_counted("event", traffic.untimed))
             lines.append(f"<p>{untimed} without a time: in no plot over time.</p>")
     return "".join(lines)
 
@@ -72,12 +70,10 @@ def _tiles(figures: Figures) -> str:
 
 def _headlines(figures: Figures) -> Iterator[Sequence[str]]:
     traffic, hits, savings = figures.traffic, figures.hits, figures.savings
-    amount = (
-        ""
-        if traffic.bytes is None
-        else f"{size_text(traffic.bytes)}, {size_text(traffic.bytes / traffic.events)} each"
-    )
-    yield wording.count(traffic.events), _named("event", traffic.events), amount
+    amount = ""
+    if traffic.bytes is not None:
+        amount = f"{size_text(traffic.bytes)}, {size_text(traffic.bytes / traffic.events)} each"
+    yield *_counted("event", traffic.events), amount
     if traffic.first is not None and traffic.last is not None and traffic.last > traffic.first:
         seconds = traffic.last - traffic.first
         for length, name in ((1.0, "second"), (60.0, "minute"), (3_600.0, "hour"), (86_400.0, "day")):
@@ -86,42 +82,24 @@ def _headlines(figures: Figures) -> Iterator[Sequence[str]]:
                 yield wording.short(rate), f"events per {name}", "on average"
                 break
     if hits is None:
-        names = {one.name for one in figures.attributes}
-        more = figures.attributes_left_out
-        yield (
-            wording.count(len(names)) + ("+" if more else ""),
-            _named("attribute", len(names)),
-            "that some event has",
-        )
+        count, attributes = _counted("attribute", len({one.name for one in figures.attributes}))
+        yield count + ("+" if figures.attributes_left_out else ""), attributes, "that some event has"
         if traffic.publishers_distinct:
-            yield (
-                wording.count(traffic.publishers_distinct),
-                _named("publisher", traffic.publishers_distinct),
-                "",
-            )
+            yield _counted("publisher", traffic.publishers_distinct)
         return
     refused = f"{wording.count(hits.unreadable)} more cannot be read" if hits.unreadable else ""
-    yield wording.count(hits.subscriptions), _named("subscription", hits.subscriptions), refused
-    yield (
-        wording.share(hits.wanted / traffic.events),
-        "of events are wanted",
-        "by at least one subscription",
-        "good",
-    )
-    silent = wording.share(hits.never / hits.subscriptions)
-    yield (
-        wording.count(hits.never),
-        "never match",
-        f"{silent} of all subscriptions",
-        "warn" if hits.never else "",
-    )
+    yield *_counted("subscription", hits.subscriptions), refused
+    wanted = wording.share(hits.wanted / traffic.events)
+    yield wanted, "of events are wanted", "by at least one subscription", "good"
+    silent = f"{wording.share(hits.never / hits.subscriptions)} of all subscriptions"
+    yield wording.count(hits.never), "never match", silent, "warn" if hits.never else ""
     if savings is not None and savings.considered:
         kept = savings.merging / savings.considered
         yield wording.share(1 - kept), "fewer filters to tell", "by covering and merging"
 
 
-def _named(thing: str, count: int) -> str:
-    return thing if count == 1 else f"{thing}s"
+def _counted(thing: str, count: int) -> tuple[str, str]:
+    return wording.count(count), thing if count == 1 else f"{thing}s"
 
 
 def _tile(number: str, what: str, more: str = "", tone: str = "") -> str:

@@ -116,11 +116,8 @@ def meter(length: float, described: str) -> str:
 
 def legend(series: Sequence[ColumnLayer]) -> str:
     """Which colour is what."""
-    return (
-        '<p class="legend">'
-        + "".join(f'<span><i class="c{one.colour}"></i>{one.name}</span>' for one in series)
-        + "</p>"
-    )
+    items = "".join(f'<span><i class="c{one.colour}"></i>{one.name}</span>' for one in series)
+    return f'<p class="legend">{items}</p>'
 
 
 def table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], texts: int = 1) -> str:

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
 
 from palio.matching import MatchIndex
 from palio.model.filter import Filter
+from palio.spark.arrow import Batches
 from palio.spark.errors import WrongOption
-from palio.spark.frames import EVENT, PAYLOAD, has_payload, require_attributes
+from palio.spark.frames import EVENT, PAYLOAD, has_payload, quoted, require_attributes
 from palio.spark.source.columns import BESIDE as COLUMNS_BESIDE
 from palio.spark.source.moments import TimeTexts
 from palio.spark.stats.content import attribute_of
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
-
 TIME, PUBLISHER = "__time", "__publisher"
 BESIDE = (TIME, PUBLISHER)
-
-Batches = Iterator[pa.RecordBatch]
 
 
 class Prepared(NamedTuple):
@@ -51,8 +49,6 @@ def prepared(
     since 1970) those without a time are left out. Raises `WrongOption`, and `UnsupportedColumn` for a column
     that no attribute can be.
     """
-    from pyspark.sql import functions as f  # noqa: PLC0415
-
     types = dict(events.dtypes)
     encoded = has_payload(events.schema)
     beside = ("time", "publisher") if encoded else ("_time", "_publisher")
@@ -63,15 +59,14 @@ def prepared(
         content = [name for name in events.columns if name not in (EVENT, moment, *COLUMNS_BESIDE)]
         if not content:
             raise WrongOption("events", "the table has neither a payload nor a column for an attribute.")
-        require_attributes(events.select(*map(_quoted, content)).schema)
+        require_attributes(events.select(*map(quoted, content)).schema)
         if time is not None and moment is None and time not in content:
             raise WrongOption("time", f"there is no column {time!r}; there are {', '.join(events.columns)}.")
-    micros = f.lit(None) if moment is None else f.unix_micros(f.col(_quoted(moment)))
+    micros = f.lit(None) if moment is None else f.unix_micros(f.col(quoted(moment)))
     publisher = f.col(beside[1]) if types.get(beside[1]) == "string" else f.lit(None)
-    columns = [f.col(_quoted(name)).alias(f"__{number}") for number, name in enumerate(content)]
-    frame = events.select(
-        micros.cast("bigint").alias(TIME), publisher.cast("string").alias(PUBLISHER), *columns
-    )
+    columns = [f.col(quoted(name)).alias(f"__{number}") for number, name in enumerate(content)]
+    known = micros.cast("bigint").alias(TIME), publisher.cast("string").alias(PUBLISHER)
+    frame = events.select(*known, *columns)
     names = [*BESIDE, *content]
     if time is not None and moment is None:
         frame = frame.mapInArrow(partial(_timed, names, time), frame.schema)
@@ -83,8 +78,7 @@ def prepared(
         micros_given = f.lit(round(moment_given * 1e6))
         frame = frame.where(f.col(TIME) >= micros_given if option == "since" else f.col(TIME) < micros_given)
     if filter is not None:
-        text = filter.source or str(filter)
-        frame = frame.mapInArrow(partial(_selected, names, text), frame.schema)
+        frame = frame.mapInArrow(partial(_selected, names, filter), frame.schema)
     return Prepared(frame, names)
 
 
@@ -104,15 +98,11 @@ def content(batch: pa.RecordBatch, names: list[str]) -> pa.RecordBatch:
     return batch.rename_columns(names).drop_columns(list(BESIDE))
 
 
-def _quoted(column: str) -> str:
-    return f"`{column.replace('`', '``')}`"
-
-
 # On an executor
 
 
-def _selected(names: list[str], text: str, batches: Batches) -> Batches:
-    index = MatchIndex([(0, text)])
+def _selected(names: list[str], filter: Filter, batches: Batches) -> Batches:
+    index = MatchIndex([(0, filter)])
     for batch in batches:
         rows, _ = index.match_batch(content(batch, names))
         yield batch.take(rows)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
+from pyspark.sql import DataFrame
 
 from palio.matching.hints import AttributeHints, Hints
 from palio.spark.stats.constraints import equal_to
@@ -13,9 +14,6 @@ from palio.spark.stats.content import NUMBER
 from palio.spark.stats.figures import Attribute, Figures, Value
 from palio.spark.stats.gathering import gather
 from palio.spark.stats.page import TITLE, page
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
 
 
 def report(

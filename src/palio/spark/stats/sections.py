@@ -21,9 +21,8 @@ def traffic(traffic: Traffic, *, has_subscriptions: bool) -> str:
     if traffic.moments and has_subscriptions:
         parts.append(_by_interest(traffic))
     if traffic.moments and not parts:
-        parts.append(
-            _over_time(traffic, "", [ColumnLayer("events", [one.events for one in traffic.moments])], "")
-        )
+        everything = ColumnLayer("events", [one.events for one in traffic.moments])
+        parts.append(_over_time(traffic, "", [everything], ""))
     if len(traffic.publishers) > 1:
         parts.append(_publishers(traffic))
     return "<p>What was published, and when.</p>" + "".join(parts) if parts else ""
@@ -57,14 +56,10 @@ def _over_time(traffic: Traffic, by: str, series: Sequence[ColumnLayer], told: s
     titles = [f"{wording.full_moment(one.time)}: {wording.count(one.events)} events" for one in moments]
     several = len(series) > 1
     headings = ["from (UTC)", "events", *(one.name for one in series if several)]
-    rows = [
-        [
-            wording.full_moment(one.time),
-            wording.count(one.events),
-            *(wording.count(line.heights[place]) for line in series if several),
-        ]
-        for place, one in enumerate(moments)
-    ]
+    rows = []
+    for place, one in enumerate(moments):
+        counts = [one.events, *(line.heights[place] for line in series if several)]
+        rows.append([wording.full_moment(one.time), *map(wording.count, counts)])
     start = moments[0].time
     ticks = time_ticks(start, start + (traffic.step or 1.0) * len(moments))
     return (
@@ -78,15 +73,8 @@ def _over_time(traffic: Traffic, by: str, series: Sequence[ColumnLayer], told: s
 
 def _publishers(traffic: Traffic) -> str:
     most = traffic.publishers[0].events
-    rows = [
-        Row(
-            wording.text(one.value),
-            wording.count(one.events),
-            one.events / most,
-            wording.share(one.events / traffic.events),
-        )
-        for one in traffic.publishers
-    ]
+    known = [(wording.text(one.value), one.events) for one in traffic.publishers]
+    rows = [Row(name, wording.count(n), n / most, wording.share(n / traffic.events)) for name, n in known]
     return (
         f'<div class="card"><h3>Publishers</h3><p>{wording.count(traffic.publishers_distinct)} published '
         f'something.</p><div class="two">{plots.bars(rows, "Events by publisher")}</div></div>'
@@ -160,26 +148,15 @@ def _histogram(one: Attribute) -> str:
     titles = [f"{low} to {high}: {events} events" for low, high, events in spans]
     low, high, _ = spans[max(range(len(bins)), key=lambda place: bins[place].events)]
     described = f"Histogram of {wording.plain(one.name)}: most of them from {low} to {high}."
-    return (
-        plots.columns(
-            [ColumnLayer("events", [bin.events for bin in bins])],
-            bin_ticks(bins, logarithmic=one.logarithmic),
-            titles,
-            described,
-            low=True,
-        )
-        + _facts(
-            [
-                ("least", wording.fitting(one.least)),
-                ("median", wording.fitting(_quantile(one, 50))),
-                ("mean", wording.fitting(one.mean)),
-                ("99 %", wording.fitting(_quantile(one, 99))),
-                ("greatest", wording.fitting(one.most)),
-                ("different", _distinct(one)),
-            ]
-        )
-        + plots.table("The numbers", ["from", "to", "events"], spans, texts=0)
-    )
+    series = [ColumnLayer("events", [bin.events for bin in bins])]
+    ticks = bin_ticks(bins, logarithmic=one.logarithmic)
+    numbers = [
+        *(("least", one.least), ("median", _quantile(one, 50)), ("mean", one.mean)),
+        *(("99 %", _quantile(one, 99)), ("greatest", one.most)),
+    ]
+    facts = [*((name, wording.fitting(number)) for name, number in numbers), ("different", _distinct(one))]
+    table = plots.table("The numbers", ["from", "to", "events"], spans, texts=0)
+    return plots.columns(series, ticks, titles, described, low=True) + _facts(facts) + table
 
 
 def _facts(facts: Sequence[tuple[str, str]]) -> str:
@@ -196,8 +173,5 @@ def _values(one: Attribute) -> str:
     rows = [Row(value, wording.share(n / one.events), n / most) for value, n in listed[:_SHOWN_VALUES]]
     more = f"<p><small>{_distinct(one)} different values.</small></p>" if one.distinct > len(rows) else ""
     numbers = [[value, wording.count(n), wording.share(n / one.events)] for value, n in listed]
-    return (
-        plots.bars(rows, f"Most frequent values of {wording.plain(one.name)}")
-        + more
-        + plots.table("The numbers", ["value", "events", "share"], numbers)
-    )
+    bars = plots.bars(rows, f"Most frequent values of {wording.plain(one.name)}")
+    return bars + more + plots.table("The numbers", ["value", "events", "share"], numbers)

@@ -14,6 +14,7 @@ their values, in any order. Each part of it is bounded:
 from __future__ import annotations
 
 import math
+from collections import Counter
 from typing import Any
 
 import msgspec
@@ -61,7 +62,7 @@ class Sketch:
 
     def __init__(self) -> None:
         self.count = 0
-        self.kinds: dict[str, int] = {}
+        self.kinds: Counter[str] = Counter()
         self.numbers = 0
         self.mean = 0.0
         self.spread = 0.0  # the sum of squared distances from the mean
@@ -78,7 +79,7 @@ class Sketch:
     def add(self, part: AttributePart, random: np.random.Generator) -> None:
         """Values of a batch."""
         self.count += part.count
-        self.kinds[part.kind] = self.kinds.get(part.kind, 0) + part.count
+        self.kinds[part.kind] += part.count
         if part.values is None or part.family == LIST or not part.count:
             return
         values = part.values.drop_null() if part.values.null_count else part.values
@@ -150,8 +151,7 @@ class Sketch:
     def merge(self, other: Sketch) -> None:
         """Take in what another one has seen."""
         self.count += other.count
-        for kind, count in other.kinds.items():
-            self.kinds[kind] = self.kinds.get(kind, 0) + count
+        self.kinds.update(other.kinds)
         self._add_moments(other.numbers, other.mean, other.spread, other.least, other.most)
         self._add_sample(other._priorities, other._sample)
         self._marks = _fewest(np.concatenate([self._marks, other._marks]))
@@ -212,14 +212,10 @@ class Sketch:
     def decode(cls, data: bytes) -> Sketch:
         given = _decoder.decode(data)
         sketch = cls()
-        sketch.count, sketch.kinds, sketch.numbers = given.count, given.kinds, given.numbers
+        sketch.count, sketch.kinds, sketch.numbers = given.count, Counter(given.kinds), given.numbers
         # MessagePack of a number that is not finite comes back as it was; of none, as none.
-        sketch.mean, sketch.spread, sketch.least, sketch.most = (
-            given.mean,
-            given.spread,
-            given.least,
-            given.most,
-        )
+        sketch.mean, sketch.spread = given.mean, given.spread
+        sketch.least, sketch.most = given.least, given.most
         sketch.values, sketch.missed = dict(given.values), given.missed
         sketch._marks = np.frombuffer(given.marks, np.uint64)
         sketch._priorities = np.frombuffer(given.priorities, np.float64)

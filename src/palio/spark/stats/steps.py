@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Sequence
 
 # Steps of time in seconds; from a day on they are whole weeks and years only about.
-_SECOND_STEPS = (1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5)
-_STEPS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200)
 _DAY = 86_400
-_DAY_STEPS = (1, 2, 7, 14, 28, 91, 182, 365, 730, 1_826, 3_652)
 TIME_STEPS: tuple[float, ...] = (
-    *_SECOND_STEPS,
-    *map(float, _STEPS),
-    *(float(days * _DAY) for days in _DAY_STEPS),
+    *(1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0),
+    *map(float, (60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 21_600, 43_200)),
+    *(float(days * _DAY) for days in (1, 2, 7, 14, 28, 91, 182, 365, 730, 1_826, 3_652)),
 )
 
 MOST_STEPS = 96
@@ -28,11 +24,8 @@ def time_steps(first: float, last: float) -> tuple[float, float, int]:
     """From when, how long and how many: steps that a calendar has, at most `MOST_STEPS` of them."""
     span = max(last - first, 0.0)
     wanted = span / (MOST_STEPS - 1)
-    place = bisect_left(TIME_STEPS, wanted)
-    if place == len(TIME_STEPS):
-        step = TIME_STEPS[-1] * math.ceil(wanted / TIME_STEPS[-1])
-    else:
-        step = TIME_STEPS[place]
+    longest = TIME_STEPS[-1]
+    step = next((one for one in TIME_STEPS if one >= wanted), longest * math.ceil(wanted / longest))
     calendar = min(step, float(_DAY))  # from a day on, steps begin with the first day
     start = math.floor(first / calendar) * calendar
     return start, step, int((last - start) / step) + 1

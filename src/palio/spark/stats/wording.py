@@ -7,14 +7,14 @@ import math
 from datetime import UTC, datetime
 
 _LONGEST = 72
+_LENGTHS = ((31_536_000, "year"), (604_800, "week"), (86_400, "day"), (3_600, "hour"), (60, "minute"))
 _UNITS = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
 def text(given: object, longest: int = _LONGEST) -> str:
     """A text of somebody else: without what could steer a page or a reader's eye, cut and escaped."""
-    plain = "".join(
-        one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in str(given)[: longest + 1]
-    )
+    some = str(given)[: longest + 1]
+    plain = "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in some)
     if len(plain) > longest:
         plain = plain[: longest - 1] + "…"
     return f"<bdi>{html.escape(plain)}</bdi>"
@@ -47,9 +47,7 @@ def short(given: float) -> str:
     for unit, letter in _UNITS:
         if size >= unit:
             return f"{given / unit:.3g} {letter}"
-    if size >= 1 or size == 0:
-        return f"{given:.4g}"
-    return f"{given:.2g}"
+    return f"{given:.4g}" if size >= 1 or size == 0 else f"{given:.2g}"
 
 
 def number(given: float | None) -> str:
@@ -85,13 +83,7 @@ def share(given: float) -> str:
 
 def step(seconds: float) -> str:
     """A step of time, as one says "events a …"."""
-    for length, name in (
-        (31_536_000, "year"),
-        (604_800, "week"),
-        (86_400, "day"),
-        (3_600, "hour"),
-        (60, "minute"),
-    ):
+    for length, name in _LENGTHS:
         if seconds >= length and seconds % length == 0:
             times = int(seconds / length)
             return name if times == 1 else f"{times:,} {name}s"

@@ -7,31 +7,29 @@ becomes an encoded notification, and a line that says nothing sensible a row wit
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession, Window, functions
 
 from palio.model import jsontext
 from palio.model.errors import PalioError
 from palio.model.formats import JSON_LINES, Reading, file_format
+from palio.spark.arrow import Batches, arrow_schema
 from palio.spark.errors import UnknownInput
 from palio.spark.frames import EVENT, FILTER, PARTITIONS_A_CORE, PAYLOAD, SUBSCRIPTION, lies_evenly
+from palio.spark.lookback.history import history
 from palio.spark.runtime.session import cores_of
 from palio.spark.source.journals import absolute, open_journals
+from palio.spark.source.moments import Moment
+from palio.spark.source.reading import read, read_stream
 from palio.spark.tables.positions import InJournals, InLake, Positioned, with_ids
-
-if TYPE_CHECKING:
-    import pyarrow
-    from pyspark.sql import DataFrame, SparkSession
-
-    from palio.spark.source.moments import Moment
 
 REASON = "reason"
 _STORES = ("palio://", "sqlite://", "postgresql://", "palios://")
-_NUMBER = "number"
 _LEAST_PARTS = "spark.sql.files.minPartitionNum"
-
-Batches = Iterator["pyarrow.RecordBatch"]
 
 
 def events_at(spark: SparkSession, place: str, *, id: str | None = None) -> DataFrame:
@@ -41,7 +39,7 @@ def events_at(spark: SparkSession, place: str, *, id: str | None = None) -> Data
     unless the line cannot be read. Raises `UnknownInput`.
     """
     if has_lines(place):
-        return _lines(spark, place).mapInArrow(_events, f"{EVENT} string, {PAYLOAD} binary, {REASON} string")
+        return _mapped(spark, place, _event, f"{EVENT} string, {PAYLOAD} binary, {REASON} string")
     return identified(table_at(spark, place), place, id=id)
 
 
@@ -82,7 +80,7 @@ def subscriptions_at(spark: SparkSession, place: str) -> DataFrame:
     A filter without an id has the number of its line. Raises `UnknownInput`.
     """
     if has_lines(place):
-        return _lines(spark, place).mapInArrow(_subscriptions, f"{SUBSCRIPTION} string, {FILTER} string")
+        return _mapped(spark, place, _subscription, f"{SUBSCRIPTION} string, {FILTER} string")
     return parquet_at(spark, place)
 
 
@@ -91,7 +89,9 @@ def table_at(spark: SparkSession, place: str) -> DataFrame:
     if has_lines(place):
         _require_file(place)
         raise UnknownInput(place, "this takes a lake, journals or Parquet; `palio patterns` takes lines.")
-    return _journaled(spark, place) if is_journal(place) or is_lake(place) else parquet_at(spark, place)
+    if is_lake(place):
+        return history(spark, place)
+    return read(spark, place) if is_journal(place) else parquet_at(spark, place)
 
 
 def past_events(
@@ -102,14 +102,11 @@ def past_events(
     With the URL of journals, `place` is a lake, and what the journals have after it is there as well. Times are
     those of publication. Raises `UnknownInput`, and what `history` raises.
     """
-    from palio.spark.lookback.history import history  # noqa: PLC0415
-    from palio.spark.source.reading import read  # noqa: PLC0415
-
-    if url is not None and not is_lake(place):
-        raise UnknownInput(place, "it is no lake, after which journals could go on.")
     if is_lake(place):
         return history(spark, place, url, since=since, until=until)
-    if place.startswith(_STORES):
+    if url is not None:
+        raise UnknownInput(place, "it is no lake, after which journals could go on.")
+    if is_journal(place):
         return read(spark, place, since=since, until=until)
     return events_at(spark, place) if has_lines(place) else parquet_at(spark, place)
 
@@ -121,8 +118,6 @@ def stream_at(spark: SparkSession, place: str, *, rows: int) -> DataFrame:
     the same time, and whoever orders events by time would take those of one for late.
     """
     if is_journal(place):
-        from palio.spark.source.reading import read_stream  # noqa: PLC0415
-
         with open_journals(absolute(place)) as journals:
             alone = len(journals.standings()) == 1
         limit: dict[str, Any] = {"maxRowsPerTrigger": rows} if alone else {}
@@ -142,16 +137,6 @@ def is_lake(place: str) -> bool:
     return (Path(place) / "_palio").is_dir()
 
 
-def _journaled(spark: SparkSession, place: str) -> DataFrame:
-    if is_lake(place):
-        from palio.spark.lookback.history import history  # noqa: PLC0415
-
-        return history(spark, place)
-    from palio.spark.source.reading import read  # noqa: PLC0415
-
-    return read(spark, place)
-
-
 def has_lines(place: str) -> bool:
     """Whether a file has an event, or a subscription, in each line."""
     return file_format(place) is JSON_LINES
@@ -164,8 +149,6 @@ def _lines(spark: SparkSession, place: str) -> DataFrame:
     partition, so a line's place in its block is how far it is from the first one there; and before the block
     are the lines of all earlier ones, which have to be counted.
     """
-    from pyspark.sql import Window, functions  # noqa: PLC0415
-
     _require_file(place)
     block = ("file_path", "file_block_start")
     lines = spark.read.text(place).select(
@@ -174,19 +157,11 @@ def _lines(spark: SparkSession, place: str) -> DataFrame:
         functions.monotonically_increasing_id().alias("counted"),
     )
     earlier = Window.orderBy(*block).rowsBetween(Window.unboundedPreceding, -1)
-    blocks = (
-        lines.groupBy(*block)
-        .agg(functions.min("counted").alias("first"), functions.count("*").alias("lines"))
-        .select(
-            *block,
-            "first",
-            functions.coalesce(functions.sum("lines").over(earlier), functions.lit(0)).alias("before"),
-        )
-    )
-    number = functions.col("before") + functions.col("counted") - functions.col("first") + 1
-    return lines.join(functions.broadcast(blocks), list(block)).select(
-        number.cast("string").alias(_NUMBER), "value"
-    )
+    first, count = functions.min("counted").alias("first"), functions.count("*").alias("lines")
+    before = functions.coalesce(functions.sum("lines").over(earlier), functions.lit(0)).alias("before")
+    blocks = lines.groupBy(*block).agg(first, count).select(*block, "first", before)
+    numbered = lines.join(functions.broadcast(blocks), list(block))
+    return numbered.selectExpr("string(before + counted - first + 1) AS number", "value")
 
 
 def parquet_at(spark: SparkSession, place: str) -> DataFrame:
@@ -212,10 +187,6 @@ def _require_file(place: str) -> None:
         raise UnknownInput(place, "you may not read it.")
 
 
-def _events(batches: Batches) -> Batches:
-    return _mapped(batches, _event, (EVENT, PAYLOAD, REASON), ("string", "binary", "string"))
-
-
 def _event(number: str, line: str) -> list[tuple[Any, ...]]:
     """The events of a line: an object, a CloudEvent, or an array of these."""
     try:
@@ -224,10 +195,6 @@ def _event(number: str, line: str) -> list[tuple[Any, ...]]:
         return [(number, None, str(problem))]
     places = [number if item is None else f"{number}.{item}" for item, _ in parts]
     return [(one.id or place, one.encode(), None) for place, (_, one) in zip(places, parts, strict=True)]
-
-
-def _subscriptions(batches: Batches) -> Batches:
-    return _mapped(batches, _subscription, (SUBSCRIPTION, FILTER), ("string", "string"))
 
 
 def _subscription(number: str, line: str) -> list[tuple[Any, ...]]:
@@ -245,18 +212,16 @@ def _subscription(number: str, line: str) -> list[tuple[Any, ...]]:
 
 
 def _mapped(
-    batches: Batches,
-    convert: Callable[[str, str], list[tuple[Any, ...]]],
-    names: tuple[str, ...],
-    kinds: tuple[str, ...],
-) -> Batches:
+    spark: SparkSession, place: str, convert: Callable[[str, str], list[tuple[Any, ...]]], columns: str
+) -> DataFrame:
     """The rows of all lines that are not empty."""
-    import pyarrow  # noqa: PLC0415
 
-    schema = pyarrow.schema(list(zip(names, kinds, strict=True)))
-    for batch in batches:
-        lines = zip(*(column.to_pylist() for column in batch.columns), strict=True)
-        found = [row for number, line in lines if line.strip() for row in convert(number, line)]
-        columns = list(zip(*found, strict=True)) if found else [()] * len(names)
-        arrays = [pyarrow.array(one, field.type) for one, field in zip(columns, schema, strict=True)]
-        yield pyarrow.RecordBatch.from_arrays(arrays, schema=schema)
+    def rows(batches: Batches) -> Batches:
+        schema = arrow_schema(columns)
+        for batch in batches:
+            lines = zip(*(column.to_pylist() for column in batch.columns), strict=True)
+            found = [row for number, line in lines if line.strip() for row in convert(number, line)]
+            named = [dict(zip(schema.names, row, strict=True)) for row in found]
+            yield pa.RecordBatch.from_pylist(named, schema)
+
+    return _lines(spark, place).mapInArrow(rows, columns)

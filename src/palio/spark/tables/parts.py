@@ -24,24 +24,23 @@ import secrets
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
+from pyspark.sql import DataFrame, SparkSession
 
 from palio.spark.errors import WrongCheckpoint
 from palio.spark.tables.pieces import Piece, TablePieces
 from palio.store.lake.once import create_once, make_folder, sync_tree
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 FORMAT = 1
 _PLAN = "plan.json"
 _KEPT = "kept"
 
 Asked = Mapping[str, str | int | float | bool | None]
-Look = Callable[["DataFrame"], "DataFrame"]
+Look = Callable[[DataFrame], DataFrame]
 Kept = TypeVar("Kept")
 
 
@@ -180,8 +179,7 @@ class Parts(Looks):
             make_folder(path.parent)
             with contextlib.suppress(FileExistsError):
                 create_once(path, msgspec.json.encode(make()))
-        found: Kept = _decoded(self._folder, path, kind)
-        return found
+        return cast(Kept, _decoded(self._folder, path, kind))
 
     def _path(self, stage: str, number: int) -> Path:
         return self._folder / stage / f"{number:06}.json"
@@ -206,9 +204,8 @@ def open_parts(
     """
     text = os.fspath(place)
     if "://" in text:
-        raise WrongCheckpoint(
-            text, "it has to be a folder that driver and executors reach under the same path."
-        )
+        reason = "it has to be a folder that driver and executors reach under the same path."
+        raise WrongCheckpoint(text, reason)
     folder = Path(text).absolute()
     path = folder / _PLAN
     if not path.exists():
@@ -222,10 +219,8 @@ def open_parts(
     plan = _decoded(folder, path, PartsPlan)
     _require_same(folder, plan.asked, asked)
 
-    def piece_of(piece: Piece) -> DataFrame:
-        return plan.cut.read(spark, piece) if read is None else read(plan.cut, piece)
-
-    return Parts(spark, folder, plan, stages=stages, read=piece_of)
+    reading = partial(plan.cut.read, spark) if read is None else partial(read, plan.cut)
+    return Parts(spark, folder, plan, stages=stages, read=reading)
 
 
 def _require_unused(folder: Path) -> None:
@@ -242,12 +237,8 @@ def _require_unused(folder: Path) -> None:
 def _require_same(folder: Path, there: Asked, given: Asked) -> None:
     for name in {**there, **given}:
         if there.get(name) != given.get(name):
-            was, now = (_shown(one.get(name)) for one in (there, given))
+            was, now = ("not given" if (value := one.get(name)) is None else value for one in (there, given))
             raise WrongCheckpoint(str(folder), f"its run was begun with {name} {was}, and this one has {now}.")
-
-
-def _shown(value: str | float | bool | None) -> str:
-    return "not given" if value is None else str(value)
 
 
 def _decoded(folder: Path, path: Path, kind: Any) -> Any:

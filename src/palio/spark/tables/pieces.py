@@ -11,12 +11,17 @@ What is not as it was any more is an error, and never a gap: `SourceChanged`.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.types import StructType
 
 from palio.language import read_filter
 from palio.model.filter import Filter
@@ -24,13 +29,10 @@ from palio.spark.errors import SourceChanged, UnknownInput
 from palio.spark.lake.table import read_lake
 from palio.spark.source import offsets
 from palio.spark.source.journals import Span, absolute, open_journals
-from palio.spark.source.reading import read, struct_of
+from palio.spark.source.reading import read
 from palio.spark.tables.inputs import events_at, has_lines, is_journal, is_lake, parquet_at
 from palio.spark.tables.positions import JOURNAL, SEQUENCE
 from palio.store.lake.manifests import Lake, LakeFile, LakeState
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
 
 # A piece has at least so many events, or bytes of files: each costs a job of Spark, which takes half a second.
 LEAST_EVENTS = 1_000_000
@@ -77,20 +79,18 @@ class TablePieces(msgspec.Struct, frozen=True, omit_defaults=True):
         if self.lake is None and self.url is None:
             return self._read_files(spark, piece)
         parsed = None if filter is None else read_filter(filter)
-        parts = []
+        parts, waiting = [], list(piece.spans)
         if self.lake is not None:
             lake = Lake(self.place)
             state = lake.state()
             if state.lake != self.lake:
                 raise SourceChanged(self.place, "another lake is there by now.")
             if piece.lake_files:
-                chosen = [lake.state(self.version).files[path] for path in piece.lake_files]
-                parts.append(self._read_lake(spark, lake, chosen, parsed))
+                then = lake.state(self.version).files
+                parts.append(self._read_lake(spark, lake, [then[path] for path in piece.lake_files], parsed))
             for span in piece.spans:
                 parts += self._archived(spark, lake, state, span, parsed)
             waiting = [_after(span, state.positions.get(span.journal, 0)) for span in piece.spans]
-        else:
-            waiting = list(piece.spans)
         if any(span.rows for span in waiting) or (not parts and self.lake is None):
             parts.append(self._read_journals(spark, waiting, parsed))
         if not parts:
@@ -104,36 +104,25 @@ class TablePieces(msgspec.Struct, frozen=True, omit_defaults=True):
             if not Path(path).exists():
                 raise SourceChanged(self.place, f"{file.path} has been swept away since.")
         state = LakeState(self.lake or "", self.version, 0.0, {}, {one.path: one for one in files})
-        since, until = self.since or 0.0, float("inf") if self.until is None else self.until
+        since, until = self.since or 0.0, math.inf if self.until is None else self.until
         return read_lake(spark, lake, filter=filter, since=since, until=until, state=state)
 
     def _archived(
         self, spark: SparkSession, lake: Lake, state: LakeState, span: Span, filter: Filter | None
     ) -> Iterator[DataFrame]:
         """What of a span is in the lake by now."""
-        from pyspark.sql import functions as f  # noqa: PLC0415
-
         upto = min(span.upto, state.positions.get(span.journal, 0))
         if upto > span.after:
-            files = [
-                one
-                for one in state.events()
-                if one.journal == span.journal and one.last > span.after and one.first <= upto
-            ]
+            own = (one for one in state.events() if one.journal == span.journal)
+            files = [one for one in own if one.last > span.after and one.first <= upto]
             within = (f.col(JOURNAL) == span.journal) & f.col(SEQUENCE).between(span.after + 1, upto)
             yield self._read_lake(spark, lake, files, filter).where(within)
 
     def _read_journals(self, spark: SparkSession, spans: list[Span], filter: Filter | None) -> DataFrame:
         assert self.url is not None
-        return read(
-            spark,
-            self.url,
-            filter=filter,
-            since=self.since,
-            until=self.until,
-            startingOffsets=json.dumps({span.journal: span.after for span in spans}),
-            endingOffsets=json.dumps({span.journal: span.upto for span in spans}),
-        )
+        start, end = {one.journal: one.after for one in spans}, {one.journal: one.upto for one in spans}
+        limits: dict[str, Any] = {"startingOffsets": json.dumps(start), "endingOffsets": json.dumps(end)}
+        return read(spark, self.url, filter=filter, since=self.since, until=self.until, **limits)
 
     def _read_files(self, spark: SparkSession, piece: Piece) -> DataFrame:
         if self.schema is None:
@@ -141,7 +130,7 @@ class TablePieces(msgspec.Struct, frozen=True, omit_defaults=True):
             return events_at(spark, self.place)
         paths = [one.path for one in piece.files]
         require_unchanged(self.place, piece.files, _listed(spark, paths))
-        schema = struct_of(_schema(self.schema))
+        schema = StructType.fromJson(json.loads(self.schema))
         if not paths:
             return spark.createDataFrame([], schema)
         reader = spark.read.schema(schema)
@@ -192,14 +181,11 @@ def require_unchanged(place: str, before: Iterable[FileVersion], now: Iterable[F
 def _cut_lake(place: str, url: str | None, since: float | None, until: float | None) -> TablePieces:
     lake = Lake(place)
     state = lake.state()
-    files = sorted(
-        (one for one in state.events() if one.end >= (since or 0.0) and (until is None or one.begin < until)),
-        key=lambda one: (one.begin, one.path),
-    )
-    pieces = [
-        Piece(lake_files=tuple([one.path for one in several]))
-        for several in grouped(files, lambda one: one.rows, LEAST_EVENTS)
-    ]
+    begin, end = since or 0.0, math.inf if until is None else until
+    chosen = (one for one in state.events() if one.end >= begin and one.begin < end)
+    files = sorted(chosen, key=lambda one: (one.begin, one.path))
+    groups = grouped(files, lambda one: one.rows, LEAST_EVENTS)
+    pieces = [Piece(lake_files=tuple([one.path for one in several])) for several in groups]
     if url is not None:
         pieces += [Piece(spans=tuple(several)) for several in _cut_journals(url, state.positions)]
         url = absolute(url)
@@ -214,8 +200,7 @@ def _cut_journals(url: str, positions: dict[str, int]) -> list[list[Span]]:
         standings = journals.standings()
     offsets.require_kept(positions, [one for one in standings if one.journal in positions])
     start, end = offsets.without_lost(positions, standings), offsets.end_of(standings)
-    total = sum(max(0, upto - start.get(journal, 0)) for journal, upto in end.items())
-    spans = offsets.spans_between(start, end, _least(total, LEAST_EVENTS))
+    spans = offsets.spans_between(start, end, _least(offsets.rows_between(start, end), LEAST_EVENTS))
     return grouped(spans, lambda span: span.rows, LEAST_EVENTS)
 
 
@@ -245,8 +230,6 @@ def _after(span: Span, position: int) -> Span:
 
 def _listed(spark: SparkSession, paths: list[str]) -> list[FileVersion]:
     """The files of folders, or those named, as Spark finds them wherever they are; none of them is opened."""
-    from pyspark.errors import AnalysisException  # noqa: PLC0415
-
     if not paths:
         return []
     try:
@@ -254,16 +237,8 @@ def _listed(spark: SparkSession, paths: list[str]) -> list[FileVersion]:
     except AnalysisException:  # one of them is gone; the others are looked for one by one
         return [] if len(paths) == 1 else [file for path in paths for file in _listed(spark, [path])]
     rows = found.selectExpr("path", "length", "unix_micros(modificationTime) AS changed").collect()
-    return sorted(
-        [FileVersion(row["path"], row["length"], row["changed"]) for row in rows], key=lambda one: one.path
-    )
+    return [FileVersion(*row) for row in sorted(rows)]
 
 
 def _absolute(place: str) -> str:
     return place if "://" in place else str(Path(place).absolute())
-
-
-def _schema(text: str) -> Any:
-    from pyspark.sql.types import StructType  # noqa: PLC0415
-
-    return StructType.fromJson(json.loads(text))

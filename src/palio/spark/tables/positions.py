@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
+from pyspark.sql import Column, DataFrame, SparkSession, functions
 
 from palio.model.naming import SEPARATOR
 from palio.spark.frames import EVENT, PAYLOAD, require_columns
@@ -20,9 +21,6 @@ from palio.spark.source import offsets
 from palio.spark.source.journals import absolute, open_journals
 from palio.spark.source.reading import read
 from palio.store.lake.manifests import Lake, LakeFile
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, SparkSession
 
 JOURNAL = "journal"
 SEQUENCE = "sequence"
@@ -54,8 +52,6 @@ class InTable(Positioned):
         self._events = events
 
     def ends(self) -> tuple[Positions, Positions]:
-        from pyspark.sql import functions  # noqa: PLC0415
-
         first, last = functions.min(SEQUENCE).alias("first"), functions.max(SEQUENCE).alias("last")
         rows = self._events.groupBy(JOURNAL).agg(first, last).collect()  # as many as there are brokers
         begins = {row[JOURNAL]: int(row["first"]) - 1 for row in rows}
@@ -111,16 +107,12 @@ class InJournals(Positioned):
 
 def with_ids(events: DataFrame) -> DataFrame:
     """Events of journals or a lake, whose id is their name (`model.naming`)."""
-    from pyspark.sql import functions  # noqa: PLC0415
-
     position = functions.concat_ws(SEPARATOR, JOURNAL, functions.col(SEQUENCE).cast("string"))
     return events.select(position.alias(EVENT), JOURNAL, SEQUENCE, PAYLOAD)
 
 
 def _within(positions: Positions) -> Column:
     """Whether an event is at or before a position, as a condition that Parquet's statistics can answer."""
-    from pyspark.sql import functions  # noqa: PLC0415
-
     found = functions.lit(False)
     for journal, sequence in positions.items():
         found = found | ((functions.col(JOURNAL) == journal) & (functions.col(SEQUENCE) <= sequence))
