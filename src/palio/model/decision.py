@@ -69,7 +69,7 @@ def combine(left: Tree, right: Tree, needed: int) -> Tree:
     if type(left) is tuple and type(right) is tuple:
         return flips.combine(left, right, needed)
     both = _combine(left, right, needed, [MAX_NODES])
-    if sum(isinstance(one, DecisionNode) for one in walk(both)) > MAX_NODES:
+    if _size(both) > MAX_NODES:
         _too_large()
     return both
 
@@ -100,6 +100,11 @@ def _combine(left: Tree, right: Tree, needed: int, budget: list[int]) -> Tree:
     else:
         atom, yes, no = left.atom, (left.yes, right.yes), (left.no, right.no)
     return _node(atom, _combine(*yes, needed, budget), _combine(*no, needed, budget))
+
+
+def _size(tree: Tree) -> int:
+    """How many nodes a tree has."""
+    return 1 + _size(tree.yes) + _size(tree.no) if isinstance(tree, DecisionNode) else 0
 
 
 def _too_large() -> NoReturn:

@@ -175,7 +175,8 @@ def _read_sides(written: Any, *, closed: bool) -> dict[str, ValueSet]:
         _wrong("sides are a list of names and sets.")
     sides: dict[str, ValueSet] = {}
     before = ""
-    for name, values in zip(written[::2], written[1::2], strict=True):
+    for at in range(0, len(written), 2):
+        name, values = written[at], written[at + 1]
         if type(name) is not str or not before < name or len(name) > MAX_NAME_CHARACTERS:
             _wrong("its names are not in their order.")
         before = name

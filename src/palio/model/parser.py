@@ -50,20 +50,24 @@ MAX_CONDITIONS = 512
 MAX_VALUES = 16_384
 MAX_DEPTH = 64
 
-_TOKENS = re.compile(
-    r"""\s*(?:
-      (?P<time>\d{4}-\d\d-\d\d[\w:.+-]*)
-    | (?P<number>[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.]))
-    | (?P<bytes>[xX]"[0-9A-Fa-f]*")
-    | (?P<word>[^\W\d]\w*(?:\.\w+)*)
-    | (?P<string>"[^"\\]*(?:\\.[^"\\]*)*"|'[^'\\]*(?:\\.[^'\\]*)*')
-    | (?P<name>`[^`\\]*(?:\\.[^`\\]*)*`)
-    | (?P<symbol>>\*|\*<|<=|>=|!=|<>|==|&&|\|\||[=<>&|(),;*])
-    | (?P<end>\Z)
-    | (?P<unreadable>.)
-    )""",
-    re.VERBOSE | re.DOTALL,
-)
+
+def token_pattern(before_numbers: str = "", before_words: str = "", signs: str = "") -> re.Pattern[str]:
+    """All tokens; a language that extends this one has some more, and further signs."""
+    return re.compile(
+        rf"""\s*(?:
+          (?P<time>\d{{4}}-\d\d-\d\d[\w:.+-]*) {before_numbers}
+        | (?P<number>{shortcut.NUMBER}(?![\w.]))
+        | (?P<bytes>[xX]"[0-9A-Fa-f]*") {before_words}
+        | (?P<word>[^\W\d]\w*(?:\.\w+)*)
+        | (?P<string>"[^"\\]*(?:\\.[^"\\]*)*"|'[^'\\]*(?:\\.[^'\\]*)*')
+        | (?P<name>`[^`\\]*(?:\\.[^`\\]*)*`)
+        | (?P<symbol>>\*|\*<|<=|>=|!=|<>|==|&&|\|\||[=<>&|(),;*{signs}])
+        | (?P<end>\Z)
+        | (?P<unreadable>.)
+        )""",
+        re.VERBOSE | re.DOTALL,
+    )
+
 
 _WORDS = {word: word for word in KEYWORDS} | {word.upper(): word for word in KEYWORDS}
 _SYMBOLS = {"&": "and", "&&": "and", "|": "or", "||": "or", "==": "=", "<>": "!="}
@@ -110,7 +114,7 @@ class Reader:
     """The tokens of a text, and one method for each rule of the grammar. Patterns extend it
     (`patterns.reader`)."""
 
-    tokens: ClassVar[re.Pattern[str]] = _TOKENS
+    tokens: ClassVar[re.Pattern[str]] = token_pattern()
     mistake: ClassVar[type[FilterSyntaxError]] = FilterSyntaxError
 
     def __init__(self, text: str) -> None:

@@ -21,11 +21,11 @@ _MAX_DIGITS = 18
 
 # Words that mean something else than an attribute of that name.
 _TAKEN = KEYWORDS | {word.upper() for word in KEYWORDS} | set(KINDS_BY_NAME)
-_NUMBER = r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
+NUMBER = r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?"
 _CONDITION = re.compile(
     rf"""\s*([^\W\d]\w*(?:\.\w+)*)
-    (?: \s*(=|<=|>=|<|>)\s* (?: "([^"\\]*)" | ({_NUMBER}) )
-      | \s+between\s+ ({_NUMBER}) \s+and\s+ ({_NUMBER}) )
+    (?: \s*(=|<=|>=|<|>)\s* (?: "([^"\\]*)" | ({NUMBER}) )
+      | \s+between\s+ ({NUMBER}) \s+and\s+ ({NUMBER}) )
     (?: (\s+and\s) | \s*\Z )""",
     re.VERBOSE,
 )

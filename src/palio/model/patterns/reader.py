@@ -30,7 +30,7 @@ from palio.model.constraint import Constraint
 from palio.model.errors import PatternSyntaxError, PatternTooLarge, UnboundedPattern
 from palio.model.expression import And, Condition, Expression, conjunction
 from palio.model.filter import Filter
-from palio.model.parser import COMPARISONS, Reader
+from palio.model.parser import COMPARISONS, Reader, token_pattern
 from palio.model.patterns.computed import (
     AGGREGATES,
     Aggregate,
@@ -54,23 +54,10 @@ MAX_REPETITIONS = 10_000
 MAX_TERMS = 64
 # None of them is taken from anybody: before a bracket, a word is the name of a step.
 PATTERN_WORDS = frozenset(("then", "next", "within", "by", "skip", *POLICIES))
-_NUMBER = r"[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.])"
-_TOKENS = re.compile(
-    rf"""\s*(?:
-      (?P<time>\d{{4}}-\d\d-\d\d[\w:.+-]*)
-    | (?P<times>\d+\s*(?:×|[xX](?=[\s(\[])))
-    | (?P<span>\d+(?:\.\d+)?\s*(?:{UNITS})(?![^\W\d]))
-    | (?P<number>{_NUMBER})
-    | (?P<bytes>[xX]"[0-9A-Fa-f]*")
-    | (?P<reference>[^\W\d]\w*\.`[^`\\]*(?:\\.[^`\\]*)*`)
-    | (?P<word>[^\W\d]\w*(?:\.\w+)*)
-    | (?P<string>"[^"\\]*(?:\\.[^"\\]*)*"|'[^'\\]*(?:\\.[^'\\]*)*')
-    | (?P<name>`[^`\\]*(?:\\.[^`\\]*)*`)
-    | (?P<symbol>>\*|\*<|<=|>=|!=|<>|==|&&|\|\||[=<>&|(),;*+/\[\]?{{}}-])
-    | (?P<end>\Z)
-    | (?P<unreadable>.)
-    )""",
-    re.VERBOSE | re.DOTALL,
+_TOKENS = token_pattern(
+    rf"| (?P<times>\d+\s*(?:×|[xX](?=[\s(\[]))) | (?P<span>\d+(?:\.\d+)?\s*(?:{UNITS})(?![^\W\d]))",
+    r"| (?P<reference>[^\W\d]\w*\.`[^`\\]*(?:\\.[^`\\]*)*`)",
+    r"+/\[\]?{}-",
 )
 _SPAN = re.compile(rf"(\d+(?:\.\d+)?)\s*({UNITS})")
 
