@@ -89,8 +89,7 @@ def pub(
     wanted = PublishWishes(id, seconds, priority, publisher, not no_wait, as_json)
     console = error_console()
     if event and event != [STANDARD_INPUT]:
-        document = parse_event(event)
-        source = repeated(document, count, wanted.id, template=template is not False)
+        source = repeated(parse_event(event), count, wanted.id, template=template is not False)
         tally = run(_publish(server, paced(source, rate), wanted, console, count, quiet=quiet))
         bad = 0
     else:

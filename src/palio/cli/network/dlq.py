@@ -114,8 +114,7 @@ def _deal_with(
     verb = "thrown away" if discard else "queued again"
     say(f"{plural(len(done), 'dead letter')} of {name} {verb}.")
     if missing:
-        listed = ", ".join(map(str, missing))
-        say(f"There was no dead letter {listed}.", "red")
+        say(f"There was no dead letter {', '.join(map(str, missing))}.", "red")
         raise typer.Exit(ExitCode.NO)
 
 

@@ -103,8 +103,7 @@ def network_of(document: dict[str, Any], path: str) -> NetworkPlan:
             brokers[name] = checked(given, {}, path)
         except WrongSetting as problem:
             raise WrongSetting(problem.path.replace("$", f"$.{place}", 1), path, problem.reason) from None
-    links = _links(file, list(brokers), path)
-    return NetworkPlan(brokers, links, file.data)
+    return NetworkPlan(brokers, _links(file, list(brokers), path), file.data)
 
 
 def _names(count: int) -> dict[str, dict[str, Any]]:
@@ -121,8 +120,7 @@ def _links(file: NetworkFile, names: list[str], path: str) -> tuple[FileLink, ..
     for number, link in enumerate(file.links):
         for key, name in (("from", link.source), ("to", link.target)):
             if name not in names:
-                known = ", ".join(names)
-                reason = f"There is no broker {name!r}; there are {known}."
+                reason = f"There is no broker {name!r}; there are {', '.join(names)}."
                 raise WrongSetting(f"$.links[{number}].{key}", path, reason)
         if link.source == link.target:
             raise WrongSetting(f"$.links[{number}]", path, "A broker cannot be its own neighbour.")

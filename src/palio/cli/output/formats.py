@@ -64,8 +64,11 @@ def _plain(value: Any) -> str:
 
 
 def _filled(event: Event, name: str) -> str:
-    read = _PROPERTIES.get(name.removeprefix("$"), lambda _: None)
-    value = read(event) if name.startswith("$") else event.get(name)
+    if name.startswith("$"):
+        read = _PROPERTIES.get(name[1:])
+        value = read(event) if read else None
+    else:
+        value = event.get(name)
     if value is None:
         return ""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -52,7 +52,6 @@ def dressed(command: Any) -> Any:
 
 def show_flags(command: Any) -> None:
     """Flags of a command as what they are, `--help` among them."""
-    context = typer.Context(command, help_option_names=["--help", "-h"])
-    for one in command.get_params(context):
+    for one in command.get_params(typer.Context(command, help_option_names=["--help", "-h"])):
         if getattr(one, "is_flag", False):
             one.metavar = ""

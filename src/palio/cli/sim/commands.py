@@ -135,8 +135,7 @@ def soak(
         raise typer.BadParameter("--even and --reach are for runs with faults: add --faults.")
     flags = " --keep-going" * keep_going
     manner = Manner(praise="no violation", keep_going=keep_going, as_json=as_json, flags=flags)
-    results = soaked(first, seeds, workers)
-    tally, ending = soak_through(results, first, seeds, manner)
+    tally, ending = soak_through(soaked(first, seeds, workers), first, seeds, manner)
     if ending is not None and not as_json:
         _report(ending)
     conclude(tally, manner)

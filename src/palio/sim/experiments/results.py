@@ -68,8 +68,7 @@ class Folder:
             self._journal.unlink(missing_ok=True)
             self._parquet.unlink(missing_ok=True)
             return {}
-        finished = [*self._read_parquet(), *self._read_journal()]
-        return {one.run.key: one for one in finished}
+        return {one.run.key: one for one in [*self._read_parquet(), *self._read_journal()]}
 
     def append(self, finished: Iterable[Finished]) -> None:
         """Keep these runs, whatever happens next."""

@@ -181,8 +181,7 @@ class Knots:
     def _again(self) -> Iterator[Step]:
         """A second wish to attach while what was handed over for the first one is being written."""
         name, time, broker = self._chance.choice(self._takes).name, self._time(), self._broker()
-        each = self._chance.choice((0.1, 0.3, 1.0))
-        yield SlowDisk(time=time, broker=broker, seconds=4.0, each=each)
+        yield SlowDisk(time=time, broker=broker, seconds=4.0, each=self._chance.choice((0.1, 0.3, 1.0)))
         yield Leave(time=time + self._soon(), name=name, manner="moves", seconds=0.0, broker=broker)
         time += self._soon(1.0)
         if self._chance.random() < 0.5:

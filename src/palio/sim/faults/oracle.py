@@ -80,9 +80,8 @@ def history_is_complete(record: FaultRecord) -> Broken:
 def nothing_outside_the_filter(record: FaultRecord) -> Broken:
     """A subscription gets only what a filter selects that is in force, or may be."""
     for handing in record.handings:
-        taking = record.takings[handing.name]
         publication = record.publications[_number(handing)]
-        wishes = taking.wishes_from(publication.asked)
+        wishes = record.takings[handing.name].wishes_from(publication.asked)
         possible = [wish for wish in wishes if wish.asked < handing.moment]
         if not any(wish.filter.matches(handing.envelope.notification) for wish in possible):
             yield violations.Outside(**_about(handing), filter=str(wishes[0].filter))
@@ -180,8 +179,7 @@ def published_once(record: FaultRecord) -> Broken:
     """What is published again with the same id, or after it was refused, is in the journals once."""
     places: dict[object, tuple[str, int]] = {}
     for name, envelope in record.written.items():
-        number = envelope.notification["n"]
-        first = places.setdefault(number, name)
+        first = places.setdefault(envelope.notification["n"], name)
         if first != name:
             yield violations.PublishedTwice(number=number_of(envelope), notification=first, other=name)
 

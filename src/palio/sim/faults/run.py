@@ -145,8 +145,7 @@ class Stage:
         last = max([step.time for step in self._script], default=0.0)
         world.run(until=self._begin + last + 1.0)
         self.heal()
-        healed = world.now
-        quiet = world.run(until=healed + QUIET_WITHIN)
+        quiet = world.run(until=world.now + QUIET_WITHIN)
         if not quiet and not record.error:
             record.unquiet = describe_rest(world)
         record.waiting = self.clients.unanswered()

@@ -190,8 +190,7 @@ class _Drawing:
         return steps.Slow(time=time, broker=broker, seconds=seconds, each=chance.choice((0.005, 0.03, 0.1)))
 
     def _cut(self) -> steps.Step:
-        chance = self._chance
-        links = (chance.randrange(len(self._layout.links)),)
+        links = (self._chance.randrange(len(self._layout.links)),)
         return steps.Cut(time=self._time(), links=links, seconds=self._span(), noticed=self._noticed())
 
     def _noticed(self) -> tuple[float, float]:
