@@ -14,7 +14,7 @@ import msgspec
 from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
 
-from palio.broker.access.access import CERTIFICATE, Access, common_name
+from palio.broker.access.access import CERTIFICATE, common_name
 from palio.broker.access.principal import Principal
 from palio.broker.gateway.origin_guard import StrangeOrigin
 from palio.broker.gateway.problems import RefusedByBroker
@@ -34,10 +34,6 @@ class HttpCredentials(msgspec.Struct, frozen=True):
     token: str | None = None
     certificate: Mapping[str, Any] | None = None
     address: tuple[str, int] | None = None
-
-    def authenticate(self, access: Access) -> Principal:
-        """Whose they are. Raises `NotAuthenticated` or `TokenExpired`."""
-        return access.authenticate(self.token, self.certificate)
 
     @property
     def key(self) -> str:
@@ -69,7 +65,7 @@ def read_credentials(connection: HTTPConnection) -> HttpCredentials:
 def authenticated(broker: BrokerServer, credentials: HttpCredentials) -> Principal:
     """Whose they are. Raises `NotAuthenticated` or `TokenExpired`, and has the broker note that."""
     try:
-        return credentials.authenticate(broker.access)
+        return broker.access.authenticate(credentials.token, credentials.certificate)
     except PalioError as problem:
         host, port = credentials.address or ("?", 0)
         broker.admission.refused(problem, f"{host}:{port}")
