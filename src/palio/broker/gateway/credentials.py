@@ -51,12 +51,8 @@ def read_credentials(connection: HTTPConnection) -> HttpCredentials:
     """What a request shows. Raises what an unknown way to authenticate is refused with, and `StrangeOrigin`."""
     token, headers = bearer(connection.headers), connection.headers
     certificate = connection.scope.get(PEER_CERTIFICATE)
-    if (
-        certificate
-        and token is None
-        and "origin" not in headers
-        and headers.get("sec-fetch-site") in _ELSEWHERE
-    ):
+    elsewhere = "origin" not in headers and headers.get("sec-fetch-site") in _ELSEWHERE
+    if certificate and token is None and elsewhere:
         raise StrangeOrigin(headers.get("referer", "elsewhere"))
     client = connection.client
     return HttpCredentials(token, certificate, (client.host, client.port) if client is not None else None)
