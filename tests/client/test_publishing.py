@@ -2,6 +2,7 @@
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+from itertools import count
 
 import pytest
 
@@ -9,6 +10,8 @@ import palio
 from palio import testing
 from palio.broker.settings import Limits
 from palio.client.content import make_body
+from palio.client.publishing import PublishQueue
+from palio.protocol.requests import Refused
 from palio.routing.sessions import NotAdvertised
 
 
@@ -101,6 +104,31 @@ async def test_what_is_wrong_is_said_before_anything_is_sent():
         with pytest.raises(palio.InvalidNotification):
             await client.publish([{"price": 1.0}, {"price": float("nan")}])
         assert client.statistics().publishing.published == 0
+
+
+class OneBatch:
+    """A connection that is full after the first batch."""
+
+    paused = False
+
+    def put(self, payload: bytes) -> None:
+        self.paused = True
+
+    def write(self) -> None:
+        pass
+
+
+async def test_what_is_to_be_tried_one_by_one_counts_as_unsent():
+    queue = PublishQueue(1_000, "", count(1).__next__)
+    queue.connected(OneBatch(), 0)
+    futures = [queue.confirmed([make_body({"n": n, "text": "x" * 900})], single=True) for n in range(2)]
+    queue.flush()
+    assert queue.statistics().unsent_bytes == 0
+    assert queue.refused(Refused("publish 1", "NotAllowed", "One of them may not.", number=1))
+    assert queue.statistics().unsent_bytes > 1_800
+    with pytest.raises(palio.TooMuchUnsent):
+        queue.nowait(make_body({"n": 2}))
+    assert not any(future.done() for future in futures)
 
 
 async def test_one_that_is_refused_does_not_take_others_with_it():

@@ -43,13 +43,10 @@ class Dialling:
         self.problems: dict[str, str] = {}  # by address: why there is no link now
 
     def start(self, peers: Iterable[Peer]) -> None:
+        """Keep a link to each of these neighbours from now on; one that is named twice has one link."""
         for peer in peers:
-            self.add(peer)
-
-    def add(self, peer: Peer) -> None:
-        """Keep a link to a neighbour from now on; adding it twice changes nothing."""
-        if peer.address not in self._tasks:
-            self._tasks[peer.address] = asyncio.get_running_loop().create_task(self._keep(peer))
+            if peer.address not in self._tasks:
+                self._tasks[peer.address] = asyncio.get_running_loop().create_task(self._keep(peer))
 
     def stop(self) -> None:
         for task in self._tasks.values():

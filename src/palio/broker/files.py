@@ -10,8 +10,7 @@ class Watched:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._seen: tuple[int, int, int] | None = None
-        self._asked = False
+        self._seen: object = ...  # nothing that a file can be: it has not been looked at
 
     def changed(self) -> bool:
         """Whether the file is another one than the last time; True the first time."""
@@ -20,6 +19,5 @@ class Watched:
             seen = (status.st_mtime_ns, status.st_ino, status.st_size)
         except OSError:
             seen = None
-        news = seen != self._seen or not self._asked
-        self._seen, self._asked = seen, True
-        return news
+        before, self._seen = self._seen, seen
+        return seen != before

@@ -26,17 +26,11 @@ class ServerTls:
         if authority:
             load_authority(self.context, authority)
             self.context.verify_mode = ssl.CERT_OPTIONAL  # who shows none must have a token
-        for file in self._files:
-            file.changed()
-        self._load()
+        self.refresh()
 
     def refresh(self) -> bool:
-        """Read the certificate again if it has changed; returns whether. Raises `WrongCertificate`."""
-        changed = [file.changed() for file in self._files]  # each of them is asked
-        if not any(changed):
-            return False
-        self._load()
-        return True
-
-    def _load(self) -> None:
-        load_certificate(self.context, self._certificate, self._key)
+        """Read the certificate if it has changed; returns whether. Raises `WrongCertificate`."""
+        changed = True in [file.changed() for file in self._files]  # each of them is asked
+        if changed:
+            load_certificate(self.context, self._certificate, self._key)
+        return changed

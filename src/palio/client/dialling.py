@@ -146,14 +146,11 @@ def _why(problem: NotPalio | OSError) -> str:
     return problem.strerror or str(problem).rstrip(".") or "no connection"
 
 
-def _transport(place: Place, tls: ssl.SSLContext | None) -> Dialler:
-    return WebSocketDialler(place, tls) if isinstance(place, str) else Tcp(*place, tls)
-
-
 async def _greet(
     place: Place, make: Callable[[], ClientConnection], tls: ssl.SSLContext | None
 ) -> tuple[ClientConnection, Welcome]:
-    connection = await _transport(place, tls).dial(make)
+    dialler: Dialler = WebSocketDialler(place, tls) if isinstance(place, str) else Tcp(*place, tls)
+    connection = await dialler.dial(make)
     try:
         return connection, await asyncio.shield(connection.welcome)
     except BaseException:

@@ -97,6 +97,7 @@ class PublishBatch:
         for waiter, count in self.waiters:
             part = PublishBatch()
             part.bodies, part.waiters = self.bodies[at : at + count], [(waiter, count)]
+            part.size = sum([len(_encode(body)) + OVERHEAD for body in part.bodies])
             parts.append(part)
             at += count
         return parts

@@ -16,6 +16,12 @@ class WireMessage(msgspec.Struct, frozen=True, tag=str.lower):
     """A message of the wire; its tag is the name of its type."""
 
 
+class Paired(WireMessage, frozen=True):
+    """A request that is always waited for, or its answer: both have the number that the client gave it."""
+
+    number: Number
+
+
 class Numbered(WireMessage, frozen=True, kw_only=True):
     """A request of a client, or the answer to one: both have the number that the client gave it.
 

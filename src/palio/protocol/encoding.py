@@ -165,7 +165,6 @@ _encoder = msgspec.msgpack.Encoder(enc_hook=_to_form)
 _asking_encoder = msgspec.msgpack.Encoder(enc_hook=_to_text)
 _decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(Union[_readable], dec_hook=_from_plain)  # noqa: UP007
 
-
 # Requests of clients, in which there is text: of what.
 _TEXTS: dict[type, Callable[[Any], Filter | Advertisement | None]] = {
     **dict.fromkeys((Subscribe, Unsubscribe, Attach, Change, Survey, Replay), attrgetter("filter")),

@@ -18,7 +18,7 @@ import msgspec
 
 from palio.model.advertisement import Advertisement
 from palio.model.notification import Notification
-from palio.protocol.base import Moment, Number, Numbered, WireMessage
+from palio.protocol.base import Moment, Number, Numbered, Paired, WireMessage
 from palio.protocol.envelope import Envelope
 
 # Why a taker could not reply, in a sentence or two. Where not everything may be said, only that it could not.
@@ -26,10 +26,9 @@ Problem: TypeAlias = Annotated[str, msgspec.Meta(max_length=500)]
 UNTOLD = "It does not say why."
 
 
-class Request(WireMessage, frozen=True):
+class Request(Paired, frozen=True):
     """Ask all that take this notification. After `timeout` seconds what is missing is given up."""
 
-    number: Number
     notification: Notification
     timeout: Moment = 5.0
 
@@ -42,10 +41,9 @@ class Respond(Numbered, frozen=True):
     problem: Problem | None = None
 
 
-class Trace(WireMessage, frozen=True):
+class Trace(Paired, frozen=True):
     """Trace a notification: who would get it, and by which way?"""
 
-    number: Number
     notification: Notification
 
 
@@ -75,13 +73,12 @@ class Requested(WireMessage, frozen=True):
     envelope: Envelope
 
 
-class Responded(WireMessage, frozen=True):
+class Responded(Paired, frozen=True):
     """A reply to a request, or (`last`) that there will be no more; `missing` have not answered by then.
 
     A `problem` comes in the place of a reply that could not be given.
     """
 
-    number: Number
     notification: Notification | None = None
     last: bool = False
     missing: Number = 0
@@ -107,10 +104,9 @@ class Hop(msgspec.Struct, frozen=True):
     problem: str | None = None
 
 
-class Traced(WireMessage, frozen=True):
+class Traced(Paired, frozen=True):
     """Answers `Trace`: the whole way."""
 
-    number: Number
     route: Hop
 
 

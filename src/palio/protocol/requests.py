@@ -11,7 +11,7 @@ from palio.model.advertisement import Advertisement
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
 from palio.model.notification import Notification
-from palio.protocol.base import Number, Numbered, WireMessage
+from palio.protocol.base import Number, Numbered, Paired, WireMessage
 
 
 class Subscribe(Numbered, frozen=True):
@@ -85,13 +85,12 @@ class Ended(Numbered, frozen=True):
     handles: tuple[str, ...]
 
 
-class Published(WireMessage, frozen=True):
+class Published(Paired, frozen=True):
     """Confirmation: the notifications were taken and numbered from `sequence` on at this origin.
 
     `sequences` names all of them, where some were known already and have other numbers.
     """
 
-    number: Number
     origin: str
     sequence: Number
     sequences: tuple[Number, ...] = ()

@@ -9,71 +9,34 @@ from palio.protocol.durable import control, journals, letters, subscriptions
 from palio.protocol.durable import peers as durable_peers
 
 # From clients.
-SubscriberRequest: TypeAlias = (
-    requests.Subscribe
-    | requests.Release
-    | requests.Unsubscribe
-    | requests.Advertise
-    | requests.Unadvertise
-    | requests.Publish
-)
-DurableRequest: TypeAlias = (
-    subscriptions.Attach
-    | subscriptions.Change
-    | subscriptions.Acknowledged
-    | subscriptions.Rejected
-    | subscriptions.Detach
-    | subscriptions.Finish
-    | subscriptions.Requeue
-    | subscriptions.Discard
-    | journals.Forget
-    | journals.Survey
-    | journals.Replay
-    | journals.GoOn
-    | journals.ListJournals
-    | journals.Hold
-    | journals.TrimJournal
-    | control.Pause
-    | control.Resume
-    | control.Seek
-)
+_Subscribing: TypeAlias = requests.Subscribe | requests.Release | requests.Unsubscribe
+_Advertising: TypeAlias = requests.Advertise | requests.Unadvertise
+SubscriberRequest: TypeAlias = _Subscribing | _Advertising | requests.Publish
+_Taking: TypeAlias = subscriptions.Attach | subscriptions.Change | subscriptions.Detach | subscriptions.Finish
+_Settling: TypeAlias = subscriptions.Acknowledged | subscriptions.Rejected
+_DeadLetters: TypeAlias = subscriptions.Requeue | subscriptions.Discard
+_Steering: TypeAlias = control.Pause | control.Resume | control.Seek
+_Looking: TypeAlias = journals.Survey | journals.Replay | journals.GoOn | journals.ListJournals
+_Keeping: TypeAlias = journals.Hold | journals.TrimJournal | journals.Forget
+DurableRequest: TypeAlias = _Taking | _Settling | _DeadLetters | _Steering | _Looking | _Keeping
 InquiryMessage: TypeAlias = inquiries.Request | inquiries.Respond | inquiries.Trace | inquiries.Watch
 ClientMessage: TypeAlias = SubscriberRequest | DurableRequest | InquiryMessage
 
 # To clients.
 Answer: TypeAlias = requests.Accepted | requests.Ready | requests.Ended | requests.Published | requests.Refused
-DurableAnswer: TypeAlias = (
-    subscriptions.Attached
-    | subscriptions.DurableReady
-    | subscriptions.Done
-    | subscriptions.Changed
-    | subscriptions.Taken
-    | subscriptions.Requeued
-    | subscriptions.Discarded
-    | journals.Forgot
-    | journals.Surveyed
-    | journals.Replayed
-    | journals.JournalsListed
-    | journals.Held
-    | journals.JournalTrimmed
-    | control.Paused
-    | control.Sought
-)
+_OfTaking: TypeAlias = subscriptions.Attached | subscriptions.DurableReady | subscriptions.Changed
+_OfSettling: TypeAlias = subscriptions.Done | subscriptions.Requeued | subscriptions.Discarded
+_OfSteering: TypeAlias = control.Paused | control.Sought
+_OfLooking: TypeAlias = journals.Surveyed | journals.Replayed | journals.JournalsListed
+_OfKeeping: TypeAlias = journals.Held | journals.JournalTrimmed | journals.Forgot
+DurableAnswer: TypeAlias = _OfTaking | _OfSettling | _OfSteering | _OfLooking | _OfKeeping | subscriptions.Taken
 InquiryAnswer: TypeAlias = inquiries.Requested | inquiries.Responded | inquiries.Traced | inquiries.Wanted
 AnyAnswer: TypeAlias = Answer | DurableAnswer | InquiryAnswer
 
 # Between brokers.
-PeerMessage: TypeAlias = (
-    peers.Hello
-    | peers.Goodbye
-    | peers.Joined
-    | peers.Update
-    | peers.Acknowledge
-    | peers.Forward
-    | peers.LinkState
-    | peers.Interest
-    | peers.Known
-)
+_Linking: TypeAlias = peers.Hello | peers.Goodbye | peers.Joined
+_Flooding: TypeAlias = peers.LinkState | peers.Interest | peers.Known
+PeerMessage: TypeAlias = _Linking | _Flooding | peers.Update | peers.Acknowledge | peers.Forward
 DurablePeerMessage: TypeAlias = (
     durable_peers.TopologyChanged | durable_peers.Marks | durable_peers.Ask | durable_peers.Told | letters.Carry
 )
@@ -81,16 +44,10 @@ InquiryPeerMessage: TypeAlias = inquiries.Probe | inquiries.Probed | inquiries.E
 BrokerMessage: TypeAlias = PeerMessage | DurablePeerMessage | InquiryPeerMessage
 
 # Of the connection itself, and what is said to clients by the broker around the core.
-ConnectionMessage: TypeAlias = (
-    greeting.Greet
-    | greeting.Welcome
-    | heartbeat.Ping
-    | heartbeat.Pong
-    | heartbeat.Bye
-    | deliveries.Lost
-    | inquiries.Inspect
-    | inquiries.Inspected
-)
+_Greeting: TypeAlias = greeting.Greet | greeting.Welcome
+_Heartbeat: TypeAlias = heartbeat.Ping | heartbeat.Pong | heartbeat.Bye
+_Inspection: TypeAlias = inquiries.Inspect | inquiries.Inspected
+ConnectionMessage: TypeAlias = _Greeting | _Heartbeat | _Inspection | deliveries.Lost
 AnyMessage: TypeAlias = (
     ClientMessage | AnyAnswer | BrokerMessage | ConnectionMessage | deliveries.Events | deliveries.Handed
 )
@@ -99,15 +56,8 @@ AnyMessage: TypeAlias = (
 TO_CLIENTS: frozenset[type] = frozenset(
     {*get_args(AnyAnswer), deliveries.Events, deliveries.Handed, deliveries.Lost, inquiries.Inspected}
 )
-ANSWERS = TO_CLIENTS - {
-    requests.Ready,
-    subscriptions.DurableReady,
-    subscriptions.Taken,
-    inquiries.Requested,
-    deliveries.Events,
-    deliveries.Handed,
-    deliveries.Lost,
-}
+_UNASKED = {requests.Ready, subscriptions.DurableReady, subscriptions.Taken, inquiries.Requested}
+ANSWERS = TO_CLIENTS - _UNASKED - {deliveries.Events, deliveries.Handed, deliveries.Lost}
 # What a broker hears from clients, and from its neighbours.
 FROM_CLIENTS: frozenset[type] = frozenset({*get_args(ClientMessage), inquiries.Inspect})
 FROM_BROKERS: frozenset[type] = frozenset(get_args(BrokerMessage))

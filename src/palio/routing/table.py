@@ -31,7 +31,6 @@ GRAPH: Final[Port] = ""  # no broker has the empty name
 
 Item = TypeVar("Item")
 
-
 _NOBODY: dict[Any, Any] = {}  # shared by all that need none of their own; never changed
 
 

@@ -70,20 +70,19 @@ class Access:
         """Why somebody who was let in may not stay: a token or a certificate that counts no more."""
         if not self.is_on or not principal.credential:
             return None
+        reason = ""
         if principal.credential == CERTIFICATE:
             if principal.name not in self._rights:
-                return NotAuthenticated(
-                    "The name of this connection's certificate has no rights here any more."
-                )
-            if principal.expires is not None and principal.expires <= self._now():
-                return NotAuthenticated("The certificate of this connection has expired.")
-            return None
-        token = self._tokens.get(principal.credential)
-        if token is None or token.principal != principal.name:
-            return NotAuthenticated("The token of this connection was revoked.")
-        if token.has_expired(self._now()):
-            return NotAuthenticated("The token of this connection has expired.")
-        return None
+                reason = "The name of this connection's certificate has no rights here any more."
+            elif principal.expires is not None and principal.expires <= self._now():
+                reason = "The certificate of this connection has expired."
+        else:
+            token = self._tokens.get(principal.credential)
+            if token is None or token.principal != principal.name:
+                reason = "The token of this connection was revoked."
+            elif token.has_expired(self._now()):
+                reason = "The token of this connection has expired."
+        return NotAuthenticated(reason) if reason else None
 
     def rights_of(self, name: str) -> Rights:
         """The current rights of a principal; none if it is not known."""
@@ -95,16 +94,14 @@ class Access:
 
     def refresh(self) -> frozenset[str]:
         """Reads files again that have changed. Returns those principals whose rights did."""
-        if not self.is_on:
-            return frozenset()
-        self._refresh_tokens()
-        if not self._rights_file.changed():
-            return frozenset()
-        try:
-            return self._take(read_rights(self._folder))
-        except WrongRights as problem:
-            _log.error("The rights cannot be read; those before stay.", extra={"reason": str(problem)})
-            return frozenset()
+        if self.is_on:
+            self._refresh_tokens()
+            if self._rights_file.changed():
+                try:
+                    return self._take(read_rights(self._folder))
+                except WrongRights as problem:
+                    _log.error("The rights cannot be read; those before stay.", extra={"reason": str(problem)})
+        return frozenset()
 
     def _refresh_tokens(self) -> None:
         if self._token_file.changed():

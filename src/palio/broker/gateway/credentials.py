@@ -14,7 +14,7 @@ import msgspec
 from starlette.datastructures import Headers
 from starlette.requests import HTTPConnection
 
-from palio.broker.access.access import CERTIFICATE, Access, common_name
+from palio.broker.access.access import CERTIFICATE, common_name
 from palio.broker.access.principal import Principal
 from palio.broker.gateway.origin_guard import StrangeOrigin
 from palio.broker.gateway.problems import RefusedByBroker
@@ -35,10 +35,6 @@ class HttpCredentials(msgspec.Struct, frozen=True):
     certificate: Mapping[str, Any] | None = None
     address: tuple[str, int] | None = None
 
-    def authenticate(self, access: Access) -> Principal:
-        """Whose they are. Raises `NotAuthenticated` or `TokenExpired`."""
-        return access.authenticate(self.token, self.certificate)
-
     @property
     def key(self) -> str:
         """The same for the same credentials, after every restart too, and no secret."""
@@ -55,12 +51,8 @@ def read_credentials(connection: HTTPConnection) -> HttpCredentials:
     """What a request shows. Raises what an unknown way to authenticate is refused with, and `StrangeOrigin`."""
     token, headers = bearer(connection.headers), connection.headers
     certificate = connection.scope.get(PEER_CERTIFICATE)
-    if (
-        certificate
-        and token is None
-        and "origin" not in headers
-        and headers.get("sec-fetch-site") in _ELSEWHERE
-    ):
+    elsewhere = "origin" not in headers and headers.get("sec-fetch-site") in _ELSEWHERE
+    if certificate and token is None and elsewhere:
         raise StrangeOrigin(headers.get("referer", "elsewhere"))
     client = connection.client
     return HttpCredentials(token, certificate, (client.host, client.port) if client is not None else None)
@@ -69,7 +61,7 @@ def read_credentials(connection: HTTPConnection) -> HttpCredentials:
 def authenticated(broker: BrokerServer, credentials: HttpCredentials) -> Principal:
     """Whose they are. Raises `NotAuthenticated` or `TokenExpired`, and has the broker note that."""
     try:
-        return credentials.authenticate(broker.access)
+        return broker.access.authenticate(credentials.token, credentials.certificate)
     except PalioError as problem:
         host, port = credentials.address or ("?", 0)
         broker.admission.refused(problem, f"{host}:{port}")

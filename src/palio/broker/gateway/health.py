@@ -17,7 +17,6 @@ from palio.broker.metrics import Metrics
 if TYPE_CHECKING:
     from palio.broker.broker import BrokerServer
 
-
 HEALTH = Operation(
     summary="Whether the broker is well",
     answers={200: Given("It is.", {TEXT: str}), 503: Given("It cannot write, and why.", {TEXT: str})},

@@ -25,7 +25,6 @@ from palio.model.formats import JSON
 
 _ALL, _ONE = "/subscriptions", "/subscriptions/{id}"
 
-
 _ID = Parameter("id", Annotated[SubscriptionId, msgspec.Meta(min_length=1)], place="path")
 _CHANGED = (400, 408, 413, 415, 501, *COMMON)
 CREATE = Operation(

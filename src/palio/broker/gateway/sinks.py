@@ -11,7 +11,6 @@ CloudEvents specification for webhooks has it.
 
 from __future__ import annotations
 
-import contextlib
 import ipaddress
 import socket
 from collections.abc import Iterator, Mapping
@@ -243,7 +242,6 @@ class Sinks:
 def _told(problem: Exception) -> str:
     if isinstance(problem, TimeoutError):
         return "It did not answer in time."
-    with contextlib.suppress(AttributeError):
-        if problem.os_error.strerror:  # type: ignore[attr-defined]
-            return f"{problem.os_error.strerror}."  # type: ignore[attr-defined]
+    if known := getattr(getattr(problem, "os_error", None), "strerror", None):
+        return f"{known}."
     return f"{str(problem)[:200].rstrip('.') or type(problem).__name__}."

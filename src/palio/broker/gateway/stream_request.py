@@ -51,7 +51,6 @@ _QUERY = (
     ),
 )
 
-
 _Kind = Annotated[
     Literal["message", "lost", "end"],
     Meta(description="Where it is no notification: that some were lost, or why the stream ends."),

@@ -18,6 +18,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from starlette.responses import Response
@@ -79,10 +80,9 @@ class Streams:
         try:
             if wanted.durable is not None:
                 owner = visitor.principal
-                known = self._filter_named(owner, wanted.durable)
-                reader: _StreamReader = _Durable(
-                    visitor, wanted, known, self._sent_before(owner, wanted), self._memory(owner)
-                )
+                known, remember = self._filter_named(owner, wanted.durable), partial(self._remember, owner)
+                received = self._sent_before(owner, wanted)
+                reader: _StreamReader = _Durable(visitor, wanted, known, received, remember)
             elif wanted.since is not None or wanted.after is not None:
                 reader = _Reaching(visitor, wanted)
             else:
@@ -102,14 +102,11 @@ class Streams:
         sent = self._sent.get((owner, wanted.durable), [])
         return frozenset(sent[: sent.index(last) + 1] if last in sent else [last])
 
-    def _memory(self, owner: str) -> Callable[[str, list[Key]], None]:
-        def remember(name: str, sent: list[Key]) -> None:
-            self._sent[owner, name] = sent
-            self._sent.move_to_end((owner, name))
-            while len(self._sent) > MAX_REMEMBERED:
-                self._sent.popitem(last=False)
-
-        return remember
+    def _remember(self, owner: str, name: str, sent: list[Key]) -> None:
+        self._sent[owner, name] = sent
+        self._sent.move_to_end((owner, name))
+        while len(self._sent) > MAX_REMEMBERED:
+            self._sent.popitem(last=False)
 
 
 class _StreamReader:

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 
 from palio.model.filter import Filter
-from palio.protocol.base import Moment, Number, Numbered, WireMessage
+from palio.protocol.base import Moment, Number, Numbered, Paired
 from palio.protocol.envelope import Envelope
 
 
@@ -17,13 +17,12 @@ class Forget(Numbered, frozen=True):
     broker: str
 
 
-class Survey(WireMessage, frozen=True):
+class Survey(Paired, frozen=True):
     """Count what the filter selects in the journals in reach, from one time to another.
 
     The answer has a histogram of that time, and the newest as samples. Without an end it is until now.
     """
 
-    number: Number
     filter: Filter
     since: Moment = 0.0
     until: Moment | None = None
@@ -31,13 +30,12 @@ class Survey(WireMessage, frozen=True):
     samples: Number = 5
 
 
-class Replay(WireMessage, frozen=True):
+class Replay(Paired, frozen=True):
     """Replay what the filter selects in the journals in reach, origin by origin, page by page.
 
     With `ranges` only what those origins have after one sequence up to another.
     """
 
-    number: Number
     filter: Filter
     since: Moment = 0.0
     until: Moment | None = None
@@ -45,36 +43,30 @@ class Replay(WireMessage, frozen=True):
     ranges: tuple[tuple[str, Number, Number], ...] = ()
 
 
-class GoOn(WireMessage, frozen=True):
+class GoOn(Paired, frozen=True):
     """Ask for the next page of a replay."""
 
-    number: Number
 
-
-class ListJournals(WireMessage, frozen=True):
+class ListJournals(Paired, frozen=True):
     """Ask which journals are in reach, and how far they are."""
 
-    number: Number
 
-
-class Hold(WireMessage, frozen=True):
+class Hold(Paired, frozen=True):
     """Retention hold: keep this broker's journal for a reader that has all up to a sequence; -1 ends that.
 
     A reader is no subscription: a lake, or a query that comes back later. Nothing is sent to it.
     """
 
-    number: Number
     reader: Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
     sequence: Annotated[int, msgspec.Meta(ge=-1, le=2**62)]
 
 
-class TrimJournal(WireMessage, frozen=True):
+class TrimJournal(Paired, frozen=True):
     """Trim, from an operator: let go all of this broker's journal that nobody needs, however new it is.
 
     With `upto` nothing after that sequence. With `dry` nothing at all: only what would go is said.
     """
 
-    number: Number
     upto: Number | None = None
     dry: bool = False
 
@@ -88,10 +80,9 @@ class Forgot(Numbered, frozen=True):
     broker: str
 
 
-class Surveyed(WireMessage, frozen=True):
+class Surveyed(Paired, frozen=True):
     """Answers `Survey`: how many, the first and the last time; `missing` are origins that did not say."""
 
-    number: Number
     count: Number
     first: Moment | None
     last: Moment | None
@@ -101,10 +92,9 @@ class Surveyed(WireMessage, frozen=True):
     missing: tuple[str, ...] = ()
 
 
-class Replayed(WireMessage, frozen=True):
+class Replayed(Paired, frozen=True):
     """Answers `Replay`: a page, all of one origin; or its end, with the origins that did not answer."""
 
-    number: Number
     origin: str = ""
     envelopes: tuple[Envelope, ...] = ()
     last: bool = False
@@ -119,28 +109,25 @@ class JournalRange(msgspec.Struct, frozen=True, array_like=True):
     head: Number
 
 
-class JournalsListed(WireMessage, frozen=True):
+class JournalsListed(Paired, frozen=True):
     """Answers `ListJournals`: those in reach; `missing` were heard of once and did not answer."""
 
-    number: Number
     journals: tuple[JournalRange, ...]
     missing: tuple[str, ...] = ()
 
 
-class Held(WireMessage, frozen=True):
+class Held(Paired, frozen=True):
     """Answers `Hold`: that the journal is kept for a reader is on disk; what was trimmed before is gone."""
 
-    number: Number
     journal: JournalRange
 
 
-class JournalTrimmed(WireMessage, frozen=True):
+class JournalTrimmed(Paired, frozen=True):
     """Answers `TrimJournal`: how far it is trimmed, and how far the readers are who need what is beyond.
 
     Not while brokers are `missing` of which it is not known whom they have. `gone` have gone, or would go.
     """
 
-    number: Number
     journal: JournalRange
     needed_by: tuple[tuple[str, Number], ...] = ()
     missing: tuple[str, ...] = ()

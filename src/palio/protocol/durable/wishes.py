@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import InitVar
 from math import isfinite
 
@@ -77,7 +78,11 @@ def require_sound(attach: Attach) -> None:
             raise WrongAttachment("backoff", f"Its pauses are from 0 to {LONGEST_WAIT:,.0f} seconds.")
         if retry.attempts is not None and not 1 <= retry.attempts <= MAX_ATTEMPTS:
             raise WrongAttachment("attempts", f"They are from 1 to {MAX_ATTEMPTS:,}.")
-    after = attach.after or {}
+    require_position(attach.after or {})
+
+
+def require_position(after: Mapping[str, int]) -> None:
+    """Raises `WrongAttachment` if that is no position after which something may come."""
     if len(after) > MAX_ORIGINS or not all(0 <= sequence <= MAX_SEQUENCE for sequence in after.values()):
         raise WrongAttachment("after", f"It has up to {MAX_ORIGINS:,} origins, and sequences from 0 on.")
 

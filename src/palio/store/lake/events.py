@@ -78,7 +78,7 @@ class LakeEvents:
         file = self._files[number]
         try:
             if file.batches is None:
-                file.open(self._root, self._after, self._since)
+                file.open(self._root, self._after)
             assert file.batches is not None
             batch = next(file.batches, None)
             if batch is None:
@@ -131,18 +131,15 @@ class _LakeFile:
     def frontier(self) -> int:
         return self.rows[0][0] if self.rows else self.reached + 1
 
-    def open(self, root: Path, after: int, since: int) -> None:
+    def open(self, root: Path, after: int) -> None:
         self._raw = open(root / self.about.path, "rb")  # noqa: SIM115 (it is closed with the file)
         parquet = pq.ParquetFile(self._raw, buffer_size=_BUFFER, pre_buffer=False)
-        groups = [
-            number
-            for number in range(parquet.num_row_groups)
-            if not _is_before(parquet.metadata.row_group(number), after)
-        ]
-        size = sum(_bytes_of(parquet.metadata.row_group(number)) for number in groups)
-        rows = sum(parquet.metadata.row_group(number).num_rows for number in groups)
+        found = map(parquet.metadata.row_group, range(parquet.num_row_groups))
+        groups = {number: one for number, one in enumerate(found) if not _is_before(one, after)}
+        size = sum(map(_bytes_of, groups.values()))
+        rows = sum(one.num_rows for one in groups.values())
         batch = max(1, min(MAX_BATCH, BATCH_BYTES * rows // max(size, 1)))
-        self.batches = parquet.iter_batches(batch, groups, columns=list(COLUMNS), use_threads=False)
+        self.batches = parquet.iter_batches(batch, list(groups), columns=list(COLUMNS), use_threads=False)
 
     def close(self) -> None:
         self.batches = None
@@ -154,18 +151,17 @@ class _LakeFile:
 
 def _is_before(group: Any, after: int) -> bool:
     """Whether a row group has nothing after a sequence, as its statistics say."""
-    statistics = next(
-        group.column(n).statistics
-        for n in range(group.num_columns)
-        if group.column(n).path_in_schema == "sequence"
-    )
+    statistics = next(one.statistics for one in _columns(group) if one.path_in_schema == "sequence")
     return statistics is not None and statistics.has_min_max and statistics.max <= after
 
 
 def _bytes_of(group: Any) -> int:
     """How large the columns of a row group are that are read."""
-    columns = [group.column(number) for number in range(group.num_columns)]
-    return sum(one.total_uncompressed_size for one in columns if one.path_in_schema in COLUMNS)
+    return sum(one.total_uncompressed_size for one in _columns(group) if one.path_in_schema in COLUMNS)
+
+
+def _columns(group: Any) -> Iterator[Any]:
+    return map(group.column, range(group.num_columns))
 
 
 def _line(problem: Exception) -> str:

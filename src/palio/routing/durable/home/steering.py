@@ -17,7 +17,7 @@ from __future__ import annotations
 from math import isfinite
 
 from palio.protocol.durable.control import Pause, Paused, Resume, Seek, Sought
-from palio.protocol.durable.wishes import MAX_ORIGINS, MAX_SEQUENCE, NotHome, WrongAttachment
+from palio.protocol.durable.wishes import NotHome, WrongAttachment, require_position
 from palio.protocol.envelope import Envelope
 from palio.protocol.requests import Refused
 from palio.routing.durable.alarm import Alarm
@@ -48,8 +48,7 @@ class SoughtPlace:
             if not (isfinite(self.since) and 0.0 <= self.since <= now + _CLOCKS_DIFFER):
                 raise WrongAttachment("since", "It is a time that is not in the future.")
             self.since = min(self.since, now)
-        if len(after) > MAX_ORIGINS or not all(0 <= sequence <= MAX_SEQUENCE for sequence in after.values()):
-            raise WrongAttachment("after", f"It has up to {MAX_ORIGINS:,} origins, and sequences from 0 on.")
+        require_position(after)
         self.after = after
 
     def wants(self, envelope: Envelope) -> bool:

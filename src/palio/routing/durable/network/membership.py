@@ -30,7 +30,7 @@ from palio.protocol.durable.journals import Forget, Forgot
 from palio.protocol.durable.peers import TopologyChanged
 from palio.routing.durable.desk import Desk, UnknownBroker
 from palio.routing.durable.facts import FactKind
-from palio.routing.durable.network.topology import Topology
+from palio.routing.durable.network.topology import Counts, Topology
 from palio.routing.durable.origin.introduced import Introduced
 from palio.routing.durable.origin.retention import Retention
 from palio.routing.effects import Send
@@ -163,7 +163,5 @@ class Membership:
         for listener in self._listeners:
             listener()
 
-    def _tell(
-        self, broker: str, versions: tuple[tuple[str, int], ...], forgotten: tuple[tuple[str, int], ...] = ()
-    ) -> None:
+    def _tell(self, broker: str, versions: Counts, forgotten: Counts = ()) -> None:
         self._desk.effects.append(Send(broker, TopologyChanged(versions, forgotten)))

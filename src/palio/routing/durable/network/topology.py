@@ -23,9 +23,11 @@ from __future__ import annotations
 
 from collections.abc import KeysView
 from hashlib import blake2b
-from typing import Self
+from typing import Self, TypeAlias
 
 from palio.routing.durable.facts import FactKind, FactsFound, values_of
+
+Counts: TypeAlias = tuple[tuple[str, int], ...]  # of changes, by broker
 
 INCARNATION_BITS = 32
 MAX_OWN = 2**61  # no broker has counted so far: who says that this one has is wrong
@@ -58,13 +60,13 @@ class Topology:
         """All brokers that were ever heard of and not forgotten, this one among them; a live view."""
         return self.versions.keys()
 
-    def change(self) -> tuple[tuple[str, int], ...]:
+    def change(self) -> Counts:
         """Count a link of this broker that came or went. Returns the news."""
         return self._take(self._broker, self.versions[self._broker] + 1)
 
-    def hear(self, versions: tuple[tuple[str, int], ...]) -> tuple[tuple[str, int], ...]:
+    def hear(self, versions: Counts) -> Counts:
         """Handles counts from a neighbour. Returns what of it is news."""
-        news: tuple[tuple[str, int], ...] = ()
+        news: Counts = ()
         for broker, version in versions:
             if broker == self._broker and version > MAX_OWN:
                 continue
@@ -92,10 +94,10 @@ class Topology:
         """The brokers that have counted anything, as far as this one was told."""
         return {name for name, version in self.versions.items() if version >> INCARNATION_BITS}
 
-    def all(self) -> tuple[tuple[str, int], ...]:
+    def all(self) -> Counts:
         return tuple(self.versions.items())
 
-    def _take(self, broker: str, version: int) -> tuple[tuple[str, int], ...]:
+    def _take(self, broker: str, version: int) -> Counts:
         if broker in self.versions:
             self.epoch ^= _digest(broker, self.versions[broker])
         self.versions[broker] = version
