@@ -164,6 +164,16 @@ def test_statistics_go_on_and_are_written(*, spark, url, filters, tmp_path, monk
     assert Hints.decode(files["hints"].read_bytes()).events == 150
 
 
+def test_statistics_of_lines_leave_nothing_in_the_memory_of_spark(spark, tmp_path):
+    lines = tmp_path / "quotes.jsonl"
+    lines.write_text('{"price": 1}\nnonsense\n{"price": 2}\n')
+    kept = spark.sparkContext._jsc.getPersistentRDDs
+    before = set(kept())
+    figures = jobs.stats(spark, str(lines))
+    assert (figures.traffic.events, figures.traffic.unreadable) == (2, 1)
+    assert set(kept()) == before
+
+
 def test_patterns_in_a_lake_and_in_a_stream(spark, url, tmp_path):
     texts = {"drop": "A[price = 99] then B[price = 0] within 5 min"}
     lake, heard, rows = str(tmp_path / "lake"), [], []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -103,21 +104,23 @@ def _in_one_pass(
     subscriptions = None if filters is None else subscriptions_at(spark, filters)
     span: dict[str, Any] = dict(zip(("since", "until"), times, strict=True))
     filter, wrong = options["filter"], 0
-    if lake is not None or is_lake(source):
-        events = history(spark, lake or source, None if lake is None else source, filter=filter, **span)
-        filter = None
-    elif is_journal(source):
-        events = read(spark, source, filter=filter, **span)
-        filter = None
-    elif has_lines(source):
-        # A compressed file is one partition, and reading lines is work: it is done once, and spread.
-        lines = events_at(spark, source).repartition(2 * cores_of(spark)).persist()
-        wrong = lines.where(f"{REASON} is not null").count()
-        events = readable(lines).select(PAYLOAD)
-    else:
-        events = table_at(spark, source)
-    chosen: dict[str, Any] = {"filter": filter, "time": options["time"], "by": options["by"], **span}
-    return gather(events, subscriptions, source=source, unreadable=wrong, **chosen)
+    with ExitStack() as kept:
+        if lake is not None or is_lake(source):
+            events = history(spark, lake or source, None if lake is None else source, filter=filter, **span)
+            filter = None
+        elif is_journal(source):
+            events = read(spark, source, filter=filter, **span)
+            filter = None
+        elif has_lines(source):
+            # A compressed file is one partition, and reading lines is work: it is done once, and spread.
+            lines = events_at(spark, source).repartition(2 * cores_of(spark)).persist()
+            kept.callback(lines.unpersist)
+            wrong = lines.where(f"{REASON} is not null").count()
+            events = readable(lines).select(PAYLOAD)
+        else:
+            events = table_at(spark, source)
+        chosen: dict[str, Any] = {"filter": filter, "time": options["time"], "by": options["by"], **span}
+        return gather(events, subscriptions, source=source, unreadable=wrong, **chosen)
 
 
 def _in_parts(

@@ -20,10 +20,7 @@ Result = TypeVar("Result", bound=msgspec.Struct)
 
 
 def run_tasks(
-    spark: SparkSession,
-    function: Callable[[Thing], Iterable[Result]],
-    things: list[Thing],
-    kind: type[Result],
+    spark: SparkSession, function: Callable[[Thing], Iterable[Result]], things: list[Thing], kind: type[Result]
 ) -> list[Result]:
     """The results for all things, a task for each thing, in no promised order."""
     if not things:

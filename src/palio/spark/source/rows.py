@@ -51,8 +51,9 @@ def events_of(journal: str, rows: Sequence[StoredRow], damage: Damage | None = N
     batch = batch_of(
         EVENT, journals, sequences, _texts(ids), times_of(times), _texts(publishers), payload, properties
     )
-    kept = sorted({*range(len(rows))}.difference(wrong))
-    return batch.take(pa.array(kept, pa.int64())) if wrong else batch
+    if not wrong:
+        return batch
+    return batch.take(pa.array(sorted({*range(len(rows))}.difference(wrong)), pa.int64()))
 
 
 def _texts(values: Sequence[str | None]) -> Any:
