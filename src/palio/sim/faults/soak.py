@@ -12,7 +12,7 @@ from functools import partial
 from random import Random
 from typing import Any
 
-from palio.sim.faults.knots import KNOTS, WORDS
+from palio.sim.faults.knots import KNOTS, WORDS, Word
 from palio.sim.faults.reach import FaultReach, counts
 from palio.sim.faults.run import simulate
 from palio.sim.faults.scenario import TROUBLE, FaultScenario
@@ -39,7 +39,7 @@ def drawn_mixed(seed: int) -> FaultScenario:
     """A short run with few kinds of trouble, much of each, and knots."""
     (strategy, excess), topology, advertisements = COMBINATIONS[seed % len(COMBINATIONS)]
     chance = Random(f"faults mixed {seed}")
-    mix = set(chance.sample(_FIRST_KNOTS, chance.choice((0, 1, 1, 2, 2, 3))))
+    mix: set[Word] = set(chance.sample(_FIRST_KNOTS, chance.choice((0, 1, 1, 2, 2, 3))))
     mix |= {word for word in ("close", "early") if chance.random() < 0.4}
     if chance.random() < 0.6:
         mix.add("striking")
