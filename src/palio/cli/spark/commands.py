@@ -7,19 +7,24 @@ import typer
 from palio.cli.program.loading import CommandEntry, LazyGroup
 from palio.cli.program.terminal import help_epilog
 
+# Each by its module, of whose name that of the command is the end.
 _SUMMARIES = {
-    "archive": "Write what was published to a lake of Parquet files, each event exactly once.",
-    "backtest": "Say what a filter would have delivered of all that was published, and when.",
-    "forget": "Remove events from the lake: for erasure, or because they are old enough.",
-    "match": "Match many events against many subscriptions: pairs (event_id, subscription_id).",
-    "experiments": "Run an experiment of the simulator on a cluster: each of its runs is a task.",
-    "package": "Build an archive of palio and what it needs, for executors that do not have it.",
-    "reach-back": "Show what a lake has of a filter, and keep all that follows in a new durable subscription.",
-    "patterns": "Find patterns in all events of a source, and say of which events each match consists.",
-    "stats": "Report on everything that was published: traffic, values, what subscriptions find and could "
-    "save.",
+    "spark.archive": "Write what was published to a lake of Parquet files, each event exactly once.",
+    "spark.backtest": "Say what a filter would have delivered of all that was published, and when.",
+    "spark.forget": "Remove events from the lake: for erasure, or because they are old enough.",
+    "spark.match": "Match many events against many subscriptions: pairs (event_id, subscription_id).",
+    "spark.experiments": "Run an experiment of the simulator on a cluster: each of its runs is a task.",
+    "spark.package": "Build an archive of palio and what it needs, for executors that do not have it.",
+    "spark.reach_back": "Show what a lake has of a filter, and keep all that follows in a new durable "
+    "subscription.",
+    "spark.patterns": "Find patterns in all events of a source, and say of which events each match consists.",
+    "spark.stats": "Report on everything that was published: traffic, values, what subscriptions find and "
+    "could save.",
 }
-JOBS = {name: CommandEntry(f"spark.{name.replace('-', '_')}", said) for name, said in _SUMMARIES.items()}
+JOBS = {
+    module.removeprefix("spark.").replace("_", "-"): CommandEntry(module, said)
+    for module, said in _SUMMARIES.items()
+}
 
 
 class JobGroup(LazyGroup):
