@@ -28,6 +28,7 @@ evenly spread.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from palio.model.filter import Filter
 from palio.sim import violations
@@ -99,19 +100,17 @@ class _Judge:
             name = (delivery.envelope.origin, delivery.envelope.sequence)
             publication = self._publications.get(name)
             if publication is None:
-                self._found.append(violations.NeverPublished(session=delivery.session, notification=name))
+                self._found.append(violations.NeverPublished(**_about(delivery)))
                 continue
             said, heard = publication.notification, delivery.envelope.notification
             if heard is not said and heard != said:
-                self._found.append(
-                    violations.NeverPublished(session=delivery.session, notification=name, altered=True)
-                )
+                self._found.append(violations.NeverPublished(**_about(delivery), altered=True))
             got[name].append(delivery)
             self._order(latest, delivery, publication)
         for name in self._chosen():
             self._notification(self._publications[name], got.pop(name))
-        for name, deliveries in got.items():
-            self._copies(name, deliveries)
+        for deliveries in got.values():
+            self._copies(deliveries)
 
     def _chosen(self) -> list[Name]:
         names = list(self._publications)
@@ -126,24 +125,21 @@ class _Judge:
         if before is None or before.number <= one.number:
             latest[key] = one
         elif not (self._excused(one, delivery.session) or self._excused(before, delivery.session)):
-            self._found.append(
-                violations.OutOfOrder(
-                    session=delivery.session, notification=one.name, publisher=one.session, after=before.name
-                )
-            )
+            disorder = violations.OutOfOrder(**_about(delivery), publisher=one.session, after=before.name)
+            self._found.append(disorder)
 
-    def _copies(self, name: Name, deliveries: list[Delivery]) -> dict[str, Delivery]:
+    def _copies(self, deliveries: list[Delivery]) -> dict[str, Delivery]:
         copies: dict[str, Delivery] = {}
         for delivery in deliveries:
             if delivery.session in copies:
-                self._found.append(violations.Duplicate(session=delivery.session, notification=name))
+                self._found.append(violations.Duplicate(**_about(delivery)))
             copies[delivery.session] = delivery
         return copies
 
     def _notification(self, publication: TakenPublication, deliveries: list[Delivery]) -> None:
         verdict = self.verdict
         verdict.checked += 1
-        copies = self._copies(publication.name, deliveries)
+        copies = self._copies(deliveries)
         selecting: dict[str, list[HeldSubscription]] = {}
         for filter, holders in self._by_filter.items():
             if filter.matches(publication.notification):
@@ -163,28 +159,18 @@ class _Judge:
                         )
                     )
         for delivery in deliveries:
-            self._delivery(publication, delivery, selecting.get(delivery.session, []))
+            self._delivery(delivery, selecting.get(delivery.session, []))
 
-    def _delivery(
-        self, publication: TakenPublication, delivery: Delivery, selecting: list[HeldSubscription]
-    ) -> None:
+    def _delivery(self, delivery: Delivery, selecting: list[HeldSubscription]) -> None:
         held = [one for one in selecting if one.begin <= delivery.moment < one.end]
         if not held:
             ended = any(one.end <= delivery.moment for one in selecting)
-            self._found.append(
-                violations.Unwanted(session=delivery.session, notification=publication.name, ended=ended)
-            )
+            self._found.append(violations.Unwanted(**_about(delivery), ended=ended))
             return
-        expected = sorted(handle for one in held for handle in one.handles_at(delivery.moment))
-        if expected != sorted(delivery.handles):
-            self._found.append(
-                violations.WrongHandles(
-                    session=delivery.session,
-                    notification=publication.name,
-                    expected=tuple(expected),
-                    got=delivery.handles,
-                )
-            )
+        expected = tuple(sorted(handle for one in held for handle in one.handles_at(delivery.moment)))
+        got = delivery.handles
+        if expected != tuple(sorted(got)):
+            self._found.append(violations.WrongHandles(**_about(delivery), expected=expected, got=got))
 
     def _is_advertised(self, publication: TakenPublication) -> bool:
         if not self._advertisements:
@@ -207,6 +193,11 @@ class _Judge:
             return bool(missing)
         way = self._way(self._sessions[publication.session].broker, self._sessions[session].broker)
         return way is None or not way.isdisjoint(missing)
+
+
+def _about(delivery: Delivery) -> dict[str, Any]:
+    """What a violation says of the delivery that it is about."""
+    return {"session": delivery.session, "notification": (delivery.envelope.origin, delivery.envelope.sequence)}
 
 
 def _known_throughout(held: Sequence[HeldSpan], begin: int, end: int) -> bool:

@@ -49,16 +49,11 @@ class Soaked(msgspec.Struct, Generic[OneScenario], frozen=True):
 
 def drawn(seed: int) -> Scenario:
     """The scenario of a seed; those of any `len(COMBINATIONS)` seeds in a row have all combinations."""
-    (strategy, excess), topology, advertisements = COMBINATIONS[seed % len(COMBINATIONS)]
     chance = Random(f"soak {seed}")
     return Scenario(
         seed=seed,
         shape=chance.choice(_SHAPES),
-        topology=topology,
         brokers=chance.randint(1, 12) if chance.random() < 0.9 else chance.randint(13, 40),
-        strategy=strategy,
-        merging_excess=excess,
-        advertisements=advertisements,
         subscribers=chance.randint(1, 8),
         publishers=chance.randint(1, 4),
         subscriptions=chance.randint(1, 24),
@@ -74,7 +69,15 @@ def drawn(seed: int) -> Scenario:
         batch=chance.choice((1, 3)),
         haste=chance.choice((1.0, 5.0, 20.0)),
         ready=chance.random() < 0.8,
+        **combination(seed),
     )
+
+
+def combination(seed: int) -> dict[str, Any]:
+    """What in the scenario of a seed is no luck."""
+    (strategy, excess), topology, advertised = COMBINATIONS[seed % len(COMBINATIONS)]
+    chosen = {"strategy": strategy, "merging_excess": excess}
+    return chosen | {"topology": topology, "advertisements": advertised}
 
 
 def soak_one(seed: int) -> Soaked[Scenario]:

@@ -37,17 +37,12 @@ _Item = TypeVar("_Item", Filter, Advertisement)
 def consistency(network: SimulatedNetwork) -> Iterator[Violation]:
     """Whether both ends of each link agree on what was said."""
     for station, neighbour in _tree_links(network):
-        router, other = station.router, neighbour.router
-        yield from _differences(
-            station, neighbour, "subscription", router.sent(neighbour.name), other.received(station.name)
-        )
-        yield from _differences(
-            station,
-            neighbour,
-            "advertisement",
-            router.sent_advertisements(neighbour.name),
-            other.received_advertisements(station.name),
-        )
+        broker, other = station.name, neighbour.name
+        sent, received = station.router.sent(other), neighbour.router.received(broker)
+        yield from _differences(broker, other, "subscription", sent, received)
+        advertised = station.router.sent_advertisements(other)
+        heard = neighbour.router.received_advertisements(broker)
+        yield from _differences(broker, other, "advertisement", advertised, heard)
     for station, subject, announced, held in _announcements(network):
         yield from _compared(station.name, subject, held, announced, _surplus)
 
@@ -114,23 +109,15 @@ def _announcements(
 
 
 def _differences(
-    station: NetworkStation,
-    neighbour: NetworkStation,
-    what: str,
-    sent: Mapping[int, _Item],
-    received: Mapping[int, _Item],
+    broker: str, neighbour: str, what: str, sent: Mapping[int, _Item], received: Mapping[int, _Item]
 ) -> Iterator[Violation]:
     if sent == received:
         return
     for number in sorted({*sent, *received}):
         if sent.get(number) != received.get(number):
+            here, there = (str(rows.get(number, "nothing")) for rows in (sent, received))
             yield RowsDiffer(
-                broker=station.name,
-                neighbour=neighbour.name,
-                what=what,
-                number=number,
-                sent=str(sent.get(number, "nothing")),
-                received=str(received.get(number, "nothing")),
+                broker=broker, neighbour=neighbour, what=what, number=number, sent=here, received=there
             )
 
 

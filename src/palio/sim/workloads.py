@@ -81,12 +81,8 @@ class Workload:
         if chance.random() < 0.5:
             own.add(self._interest())
         lowest, highest = chance.choice(((0.0, 1.0), (0.0, 1.0), (0.0, 0.5), (0.3, 1.0)))
-        return PublisherProfile(
-            chance.randrange(self._graph.size),
-            tuple(sorted(own)),
-            lowest * HIGHEST_PRICE,
-            highest * HIGHEST_PRICE,
-        )
+        broker = chance.randrange(self._graph.size)
+        return PublisherProfile(broker, tuple(sorted(own)), lowest * HIGHEST_PRICE, highest * HIGHEST_PRICE)
 
     def advertised(self, publisher: PublisherProfile) -> list[tuple[int, ...]]:
         """What the publisher advertises: all of its interests, at once or one by one, perhaps one twice."""

@@ -13,8 +13,9 @@ from palio.sim.failures import replay_command
 from palio.sim.faults.failures import shrink, story
 from palio.sim.faults.run import simulate
 from palio.sim.faults.scenario import FaultScenario
-from palio.sim.faults.soak import COMBINATIONS, drawn
+from palio.sim.faults.soak import drawn
 from palio.sim.faults.violations import LostNotification
+from palio.sim.soak import COMBINATIONS
 from tests.slices import sliced
 
 FIRST, COUNT, CHUNK = 1, 504, 12

@@ -181,22 +181,21 @@ def _announce(console: Console, broker: BrokerServer) -> None:
         if split_address(settings.http)[0] not in LOOPBACK:
             block.append(f"  {_who(settings, settings.http)}", style="dim")
     block.append(f"\n  data     {_data(settings)}")
-    option = "" if broker.port == DEFAULT_PORT and scheme == "palio" else f" --server {scheme}://{server}"
-    if scheme == "palio":
-        option = option.replace("palio://", "")
+    named = f" --server {scheme}://{server}" if security.certificate else f" --server {server}"
+    options = "" if broker.port == DEFAULT_PORT and not security.certificate else named
     call = "curl -N"
     if security.certificate:
         authority = shlex.quote(security.authority or "AUTHORITY.pem")
-        option += f" --authority {authority}"
+        options += f" --authority {authority}"
         call += f" --cacert {authority}"
     if security.authentication:
-        option += " --token-file FILE"
+        options += " --token-file FILE"
         call += ' -H "Authorization: Bearer $(cat FILE)"'
         folder = shlex.quote(str(settings.access_folder))
         block.append(f"\nA token for somebody: palio token create NAME --folder {folder} --output FILE")
     block.append("\nIn another terminal:")
-    block.append(f"\n  palio sub{option} 'price > 100'", style="cyan")
-    block.append(f"\n  palio pub{option} symbol=ACME price=101.5", style="cyan")
+    block.append(f"\n  palio sub{options} 'price > 100'", style="cyan")
+    block.append(f"\n  palio pub{options} symbol=ACME price=101.5", style="cyan")
     if broker.http_port:
         block.append(f"\n  {call} '{web}://{address}/events?filter=price>100'", style="cyan")
     console.print(block.append("\nCtrl-C stops it."), soft_wrap=True)

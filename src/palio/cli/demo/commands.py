@@ -94,7 +94,13 @@ def demo(
 def _match(console: Console, seconds: float, filters: int, seed: int) -> bool:
     """The first part. Returns whether all checked answers were right."""
     market = Market(seed)
-    _introduce(console, filters, len(market.symbols), seconds)
+    _say(console, "Palio", "bold")
+    _say(
+        console,
+        f"{filters:,} subscribers each said with a filter what they want to hear. For {seconds:g} s, trades "
+        f"of {len(market.symbols)} made-up stocks stream in, and every trade finds its subscribers by its "
+        "content.",
+    )
     started = time.perf_counter()
     texts = dict(enumerate(filter_texts(filters, market, seed), start=1))
     index = MatchIndex((id, text) for id, text in texts.items())
@@ -168,15 +174,6 @@ class _Stream:
             f"{elapsed:5.1f} s  {self.events:>9,} events  {self.matches:>11,} matches  "
             f"{self.rate():>9,.0f} events/s  {self.matches_per_event:6.1f} matches/event"
         )
-
-
-def _introduce(console: Console, filters: int, symbols: int, seconds: float) -> None:
-    _say(console, "Palio", "bold")
-    _say(
-        console,
-        f"{filters:,} subscribers each said with a filter what they want to hear. For {seconds:g} s, trades of "
-        f"{symbols} made-up stocks stream in, and every trade finds its subscribers by its content.",
-    )
 
 
 def _run(console: Console, market: Market, stream: _Stream) -> None:

@@ -33,6 +33,7 @@ _BARS = 24
 _BAR_CELLS = 40
 
 Sample: TypeAlias = tuple[float, str, int, Notification]  # when, origin, sequence, what
+FromUntil: TypeAlias = tuple[float | str, float | None]
 
 
 class BacktestCounts(msgspec.Struct, frozen=True):
@@ -96,9 +97,7 @@ def backtest(
         raise typer.Exit(ExitCode.NO)
 
 
-async def _ask_network(
-    server: str | None, filter: Filter, time: tuple[float | str, float | None], samples: int
-) -> BacktestCounts:
+async def _ask_network(server: str | None, filter: Filter, time: FromUntil, samples: int) -> BacktestCounts:
     """Ask twice: when the first and the last were, and then how many in each part of that time."""
     async with connected(server, request_timeout=LOOK_BACK_WITHIN) as client:
         begin, end = None if time[0] == "all" else float(time[0]), time[1]
@@ -114,11 +113,7 @@ async def _ask_network(
 
 
 def _read_store(
-    which: tuple[str, str | None],
-    lake: str | None,
-    filter: Filter,
-    time: tuple[float | str, float | None],
-    samples: int,
+    which: tuple[str, str | None], lake: str | None, filter: Filter, time: FromUntil, samples: int
 ) -> BacktestCounts:
     from palio.store.journal import Journal  # noqa: PLC0415 (only where a store is)
 

@@ -7,11 +7,10 @@ import sys
 import time
 from collections import deque
 from collections.abc import AsyncIterator
-from typing import Annotated
+from typing import Annotated, TypeAlias
 
 import msgspec
 import typer
-from rich.console import Console
 
 from palio.cli.events.pub_sources import WINDOW, Lines, filled, paced, repeated
 from palio.cli.input.inputs import Complaints
@@ -33,6 +32,8 @@ EPILOG = help_epilog(
     "palio pub < examples/events.jsonl",
 )
 _MOST_NAMED = 20  # attributes that are named as not seen by filters
+Batches: TypeAlias = AsyncIterator[list[Notification]]
+Sent: TypeAlias = AsyncIterator[tuple[list[Confirmation], int]]  # what is confirmed of it, and how many
 
 
 class PublishWishes(msgspec.Struct, frozen=True):
@@ -90,7 +91,7 @@ def pub(
     console = error_console()
     if event and event != [STANDARD_INPUT]:
         source = repeated(parse_event(event), count, wanted.id, template=template is not False)
-        tally = run(_publish(server, paced(source, rate), wanted, console, count, quiet=quiet))
+        tally = run(_publish(server, paced(source, rate), wanted, count, quiet=quiet))
         bad = 0
     else:
         if sys.stdin is not None and sys.stdin.isatty() and not event:
@@ -102,7 +103,7 @@ def pub(
         complaints = Complaints(console)
         with LineFile(STANDARD_INPUT) as file:
             lines = Lines(filled(file, complaints, wanted.id, template=template is True))
-            tally = run(_publish(server, paced(lines, rate), wanted, console, None, quiet=quiet))
+            tally = run(_publish(server, paced(lines, rate), wanted, None, quiet=quiet))
         bad = complaints.count
     if not quiet:
         console.print(tally.summary(bad), style="dim", soft_wrap=True)
@@ -133,19 +134,13 @@ class PublishTally(msgspec.Struct):
 
 
 async def _publish(
-    server: str | None,
-    batches: AsyncIterator[list[Notification]],
-    wanted: PublishWishes,
-    console: Console,
-    total: int | None,
-    *,
-    quiet: bool,
+    server: str | None, batches: Batches, wanted: PublishWishes, total: int | None, *, quiet: bool
 ) -> PublishTally:
     tally = PublishTally(confirm=wanted.confirm)
     async with connected(server, tell=not quiet, name=wanted.publisher) as client:
         tally.broker = client.broker
         began = time.perf_counter()
-        with progress_bar(console, "publishing", total, hidden=quiet or total == 1) as advance:
+        with progress_bar(error_console(), "publishing", total, hidden=quiet or total == 1) as advance:
             send = _confirmed if wanted.confirm else _unconfirmed
             async for confirmations, count in send(client, _noted(batches, tally), wanted):
                 tally.published += count
@@ -158,9 +153,7 @@ async def _publish(
     return tally
 
 
-async def _noted(
-    batches: AsyncIterator[list[Notification]], tally: PublishTally
-) -> AsyncIterator[list[Notification]]:
+async def _noted(batches: Batches, tally: PublishTally) -> Batches:
     """Events on their way, with what of them cannot be filtered noted."""
     async for batch in batches:
         for event in batch:
@@ -169,9 +162,7 @@ async def _noted(
         yield batch
 
 
-async def _confirmed(
-    client: Client, batches: AsyncIterator[list[Notification]], wanted: PublishWishes
-) -> AsyncIterator[tuple[list[Confirmation], int]]:
+async def _confirmed(client: Client, batches: Batches, wanted: PublishWishes) -> Sent:
     """Publish batch after batch, a few ahead of their confirmations; tasks begin in their order."""
     under_way: deque[asyncio.Task[list[Confirmation]]] = deque()
     try:
@@ -189,9 +180,7 @@ async def _confirmed(
             task.cancel()
 
 
-async def _unconfirmed(
-    client: Client, batches: AsyncIterator[list[Notification]], wanted: PublishWishes
-) -> AsyncIterator[tuple[list[Confirmation], int]]:
+async def _unconfirmed(client: Client, batches: Batches, wanted: PublishWishes) -> Sent:
     async for batch in batches:
         for event in batch:
             client.publish_nowait(event, lifetime=wanted.lifetime, priority=wanted.priority)

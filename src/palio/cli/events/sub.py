@@ -117,7 +117,7 @@ def sub(
 def _retrying(durable: str | None, attempts: int | None, backoff: str | None, linger: str | None) -> Retrying:
     """How a durable subscription is tried again, and how long it stays."""
     wishes = {"--attempts": attempts, "--backoff": backoff, "--linger": linger}
-    wished = [flag for flag, wish in wishes.items() if wish is not None]
+    wished = [name for name, wish in wishes.items() if wish is not None]
     if wished and durable is None:
         raise typer.BadParameter(f"{wished[0]} is for a durable subscription; name one: --durable NAME.")
     found: Retrying = {}

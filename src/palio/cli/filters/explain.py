@@ -90,21 +90,18 @@ async def _rights_of(client: Client, principal: str | None) -> dict[str, Any]:
 def _checks(there: dict[str, Any], filter: Filter, notification: Notification) -> list[tuple[str, bool, str]]:
     """What speaks for and against at a broker: names, whether they hold, and sentences for the limits."""
     known, limits = rights_of(there), there["limits"]
-    attributes, characters = len(notification.attributes), len(filter.source or str(filter))
-    return [
+    found = [
         ("may_publish", allows(known.publish, notification), ""),
         ("may_see", allows(known.subscribe, notification), ""),
-        (
-            "attributes_within_limit",
-            attributes <= limits["attributes"],
-            f"the event has {plural(attributes, 'attribute')}; the limit is {limits['attributes']:,}",
-        ),
-        (
-            "filter_within_limit",
-            characters <= limits["filter"],
-            f"the filter has {plural(characters, 'character')}; the limit is {limits['filter']:,}",
-        ),
     ]
+    sizes = {
+        "attributes": ("event", "attribute", len(notification.attributes)),
+        "filter": ("filter", "character", len(filter.source or str(filter))),
+    }
+    for key, (what, noun, count) in sizes.items():
+        sentence = f"the {what} has {plural(count, noun)}; the limit is {limits[key]:,}"
+        found.append((f"{key}_within_limit", count <= limits[key], sentence))
+    return found
 
 
 class NoSubscription(PalioError):

@@ -28,11 +28,11 @@ _UP = "palio network up examples/network.toml"
 _STATUS = "palio network status examples/network.toml"
 app = command_group(_UP, _STATUS)
 _COLOURS = {
-    MemberState.STARTING: "yellow",
-    MemberState.UP: "green",
-    MemberState.SILENT: "bold yellow",
-    MemberState.STOPPED: "dim",
-    MemberState.FAILED: "bold red",
+    "starting": "yellow",
+    "up": "green",
+    "silent": "bold yellow",
+    "stopped": "dim",
+    "failed": "bold red",
 }
 File = Annotated[str, argument("FILE", "A network: brokers and their links, as TOML.")]
 
@@ -134,7 +134,7 @@ def _view(planned: NetworkPlan, rows: list[dict[str, Any]]) -> tuple[Table, Text
     for row in rows:
         name, state = row["name"], row["state"]
         cells = _cells(row["facts"], wanted[name]) if row["facts"] else [""] * 6
-        table.add_row(name, Text(state, style=_COLOURS[MemberState(state)]), row["server"], *cells)
+        table.add_row(name, Text(state, style=_COLOURS[state]), row["server"], *cells)
         missing = [one["reason"] for one in row["facts"].get("peers", ()) if one["state"] == "no link"]
         for note in filter(None, [row["reason"], *missing]):
             notes.append(f"{name}: {note}\n", style="red")

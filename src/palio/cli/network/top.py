@@ -51,7 +51,7 @@ async def _watch(server: str | None, every: float, count: int | None) -> None:
                 events = events_of(answers[0][0]["router"])
                 rates = _rates(before, now, events)
                 before = now, events
-                view = _view(answers[0][0], answers[1], answers[2], events, rates)
+                view = _view(answers, events, rates)
                 looks += 1
                 if console.is_terminal:
                     live.update(view, refresh=True)
@@ -72,13 +72,8 @@ def _rates(before: tuple[float, dict[str, int]] | None, now: float, events: dict
     return {key: (count - known[key]) / max(now - then, 1e-6) for key, count in events.items()}
 
 
-def _view(
-    stats: dict[str, Any],
-    peers: list[dict[str, Any]],
-    subs: list[dict[str, Any]],
-    events: dict[str, int],
-    rates: dict[str, float],
-) -> Group:
+def _view(answers: list[list[dict[str, Any]]], events: dict[str, int], rates: dict[str, float]) -> Group:
+    [stats], peers, subs = answers
     broker, router = stats["broker"], stats["router"]
     head = Text(broker["name"], style="bold")
     head.append(f"  up {brief_span(time.time() - broker['started'])}", style="dim")

@@ -82,13 +82,8 @@ async def connected(server: str | None, *, tell: bool = False, **options: Any) -
     Raises `NoBroker` if there is none, and what the broker refuses with.
     """
     context = chosen(server)
-    client = connect(
-        context.address,
-        token=context.token,
-        tls=context.tls,
-        on_state=_teller(context) if tell else None,
-        **options,
-    )
+    teller = _teller(context) if tell else None
+    client = connect(context.address, token=context.token, tls=context.tls, on_state=teller, **options)
     try:
         await client
     except NotConnected as problem:

@@ -6,6 +6,7 @@ says when its broker is back, with the same ids as before.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from palio.model.filter import Filter
@@ -20,19 +21,18 @@ from palio.sim.faults.station import FaultyStation
 if TYPE_CHECKING:
     from palio.sim.cost.world import MeasuredWorld
 
-
 # Seconds in which a taker deals with what came, and then acknowledges all of it.
 _ACKNOWLEDGE_EACH = 0.01
 
 
+@dataclass(eq=False, repr=False)
 class CostPublisher:
     """Publishes at one origin. What is not confirmed yet is kept, by the number of its request."""
 
-    def __init__(self, world: MeasuredWorld, name: str, station: FaultyStation) -> None:
-        self._world = world
-        self.name = name
-        self.station = station
-        self.unconfirmed: dict[int, Notification] = {}
+    _world: MeasuredWorld
+    name: str
+    station: FaultyStation
+    unconfirmed: dict[int, Notification] = field(default_factory=dict)
 
     def open(self) -> None:
         self._world.post(self.station, Open(), self.name)
@@ -45,26 +45,24 @@ class CostPublisher:
             self._world.post(self.station, Publish((notification,), number), self.name)
 
 
+@dataclass(eq=False, repr=False)
 class CostConsumer:
     """Has one subscription, of either kind."""
 
-    def __init__(
-        self, world: MeasuredWorld, name: str, station: FaultyStation, topic: int, *, durable: bool
-    ) -> None:
-        self._world = world
-        self.name = name
-        self.station = station
-        self.topic = topic
-        self._durable = durable
-        self.ready = False
-        self.got: dict[int, float] = {}  # by the number of the notification: when it came first
-        self._unacknowledged: list[int] = []
+    _world: MeasuredWorld
+    name: str
+    station: FaultyStation
+    topic: int
+    durable: bool
+    ready: bool = False
+    got: dict[int, float] = field(default_factory=dict)  # by the number of the notification: when it came first
+    _unacknowledged: list[int] = field(default_factory=list)
 
     def open(self) -> None:
         world = self._world
         filter = Filter.parse(f"topic = {self.topic}")
         world.post(self.station, Open(), self.name)
-        wish = Attach(self.name, filter) if self._durable else Subscribe(self.name, filter, ready=True)
+        wish = Attach(self.name, filter) if self.durable else Subscribe(self.name, filter, ready=True)
         world.post(self.station, wish, self.name)
 
     def handed(self, delivery: int) -> None:

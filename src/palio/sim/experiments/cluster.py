@@ -12,31 +12,33 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
 from palio.sim.experiments.results import Finished
-from palio.sim.experiments.simulators import AnyOutcome, AnyScenario, simulator_for
+from palio.sim.experiments.simulators import AnyScenario, Simulate, simulator_for
 from palio.sim.experiments.sweep import PlannedRun
 
 if TYPE_CHECKING:
     import pyarrow
 
+# Jobs that are under way; each comes to the numbers of runs, and their outcomes as JSON.
+Jobs: TypeAlias = set[Future[list[tuple[int, str]]]]
 _JOBS_AT_ONCE = 3
 # Runs in a job, for each core: enough for a job to be worth its planning, few enough for a bar that moves.
 _RUNS_A_CORE = 2
 
 
 def make_runs_on_spark(
-    runs: Sequence[PlannedRun], spark: Any, cores: int, simulate: Callable[[Any], AnyOutcome]
+    runs: Sequence[PlannedRun], spark: Any, cores: int, simulate: Simulate
 ) -> Iterator[Finished]:
     """Give finished runs as the jobs of a `SparkSession`, which has so many cores, end."""
     size = _RUNS_A_CORE * cores
     batches = [range(start, min(start + size, len(runs))) for start in range(0, len(runs), size)]
     tag = f"palio-{uuid.uuid4().hex}"
     with ThreadPoolExecutor(_JOBS_AT_ONCE, initializer=spark.addTag, initargs=(tag,)) as pool:
-        under_way: set[Future[list[tuple[int, str]]]] = set()
+        under_way: Jobs = set()
         try:
             for batch in batches:
                 under_way.add(pool.submit(_job, spark, runs, batch, simulate))
@@ -50,9 +52,7 @@ def make_runs_on_spark(
             raise
 
 
-def _finished_ones(
-    runs: Sequence[PlannedRun], under_way: set[Future[list[tuple[int, str]]]]
-) -> Generator[Finished, None, set[Future[list[tuple[int, str]]]]]:
+def _finished_ones(runs: Sequence[PlannedRun], under_way: Jobs) -> Generator[Finished, None, Jobs]:
     done, rest = wait(under_way, return_when=FIRST_COMPLETED)
     for future in done:
         for number, outcome in future.result():
@@ -61,9 +61,7 @@ def _finished_ones(
     return rest
 
 
-def _job(
-    spark: Any, runs: Sequence[PlannedRun], batch: range, simulate: Callable[[Any], AnyOutcome]
-) -> list[tuple[int, str]]:
+def _job(spark: Any, runs: Sequence[PlannedRun], batch: range, simulate: Simulate) -> list[tuple[int, str]]:
     scenarios = {
         number: (type(runs[number].scenario), msgspec.json.encode(runs[number].scenario)) for number in batch
     }
@@ -73,7 +71,7 @@ def _job(
 
 
 def _mapper(
-    scenarios: dict[int, tuple[type[AnyScenario], bytes]], simulate: Callable[[Any], AnyOutcome]
+    scenarios: dict[int, tuple[type[AnyScenario], bytes]], simulate: Simulate
 ) -> Callable[[Iterator[pyarrow.RecordBatch]], Iterator[pyarrow.RecordBatch]]:
     def outcomes(batches: Iterator[pyarrow.RecordBatch]) -> Iterator[pyarrow.RecordBatch]:
         import pyarrow  # noqa: PLC0415

@@ -10,15 +10,13 @@ import multiprocessing
 import os
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from typing import Any, TypeAlias
+from typing import Any
 
 from palio.sim.experiments.results import Finished
-from palio.sim.experiments.simulators import AnyOutcome, simulate
+from palio.sim.experiments.simulators import AnyOutcome, Simulate, simulate
 from palio.sim.experiments.sweep import PlannedRun
-
-Simulate: TypeAlias = Callable[[Any], AnyOutcome]
 
 # Each worker finds its next run waiting, and an interrupt has little to throw away.
 _AHEAD = 2

@@ -20,6 +20,7 @@ from palio.sim.scenario import Scenario
 
 AnyScenario: TypeAlias = Scenario | CostScenario
 AnyOutcome: TypeAlias = Outcome | CostOutcome
+Simulate: TypeAlias = Callable[[Any], AnyOutcome]
 
 
 class Simulator(msgspec.Struct, frozen=True):
@@ -27,7 +28,7 @@ class Simulator(msgspec.Struct, frozen=True):
 
     scenario: type[AnyScenario]
     outcome: type[AnyOutcome]
-    run: Callable[[Any], AnyOutcome]
+    run: Simulate
 
     @property
     def scenario_fields(self) -> tuple[msgspec.structs.FieldInfo, ...]:

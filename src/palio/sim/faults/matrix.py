@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import msgspec
 
 from palio.routing.router import Router
-from palio.sim.faults.run import FaultRun, Stage, prepare, simulate
+from palio.sim.faults.run import FaultRun, Stage, simulate
 from palio.sim.faults.scenario import FaultScenario
 from palio.sim.faults.scenes import scene
 from palio.sim.faults.station import CrashPlan
@@ -22,8 +22,7 @@ _SHARES = (0.0, 1.0)
 
 def crash_points(scenario: FaultScenario, *, make_router: RouterMaker = Router) -> list[CrashPlan]:
     """Every place at which a broker can crash in a scene; with a crash in it, every place after that one."""
-    layout, script = prepare(scenario)
-    stage = Stage(scenario, layout, script, make_router=make_router)
+    stage = Stage(scenario, make_router=make_router)
     stage.play()
     found: list[CrashPlan] = []
     for name, station in stage.world.stations.items():

@@ -123,13 +123,8 @@ def first_deliveries_in_order(record: FaultRecord) -> Broken:
             continue
         known.add(key)
         publication = record.publications[_number(handing)]
-        stream = (
-            handing.name,
-            handing.life,
-            publication.publisher,
-            handing.envelope.origin,
-            publication.notification.priority,
-        )
+        publisher, priority = publication.publisher, publication.notification.priority
+        stream = (handing.name, handing.life, publisher, handing.envelope.origin, priority)
         before = latest.get(stream, (0, 0))
         if before[0] > handing.envelope.sequence:
             yield violations.Disorder(**_about(handing), after=before[1])

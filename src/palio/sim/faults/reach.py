@@ -33,17 +33,10 @@ PHASES = (
 CIRCUMSTANCES = ("journaling", "spooling", "full disk", "slow disk", "busy", "link cut", "link lagging")
 STATES = PHASES + CIRCUMSTANCES
 _KINDS: dict[type, str] = {
-    steps.PauseBroker: "pause",
-    steps.Slow: "slow",
-    steps.Cut: "cut",
-    steps.Lag: "lag",
-    steps.Full: "full disk",
-    steps.SlowDisk: "slow disk",
-    steps.Jump: "jump",
-    steps.Twice: "twice",
-    steps.Refilter: "change",
-    steps.End: "end",
-}
+    steps.PauseBroker: "pause", steps.Slow: "slow", steps.Cut: "cut", steps.Lag: "lag",
+    steps.Full: "full disk", steps.SlowDisk: "slow disk", steps.Jump: "jump",
+    steps.Twice: "twice", steps.Refilter: "change", steps.End: "end",
+}  # fmt: skip
 # What happens. A broker that joins has no state before.
 HAPPENINGS = ("crash", *_KINDS.values(), *steps.MANNERS)
 

@@ -66,39 +66,23 @@ def simulate(
 
     What it comes across is counted in `reach`.
     """
-    layout, script = prepare(scenario)
-    stage = Stage(scenario, layout, script, make_router=make_router, trace=trace)
+    stage = Stage(scenario, make_router=make_router, trace=trace)
     stage.world.reach = reach
     stage.play()
-    return FaultRun(scenario, stage.world, script, judge(stage.world.record))
+    return FaultRun(scenario, stage.world, stage.script, judge(stage.world.record))
 
 
 class Stage:
     """A world and its clients, on which steps are played."""
 
-    def __init__(
-        self,
-        scenario: FaultScenario,
-        layout: Layout,
-        script: list[steps.Step],
-        *,
-        make_router: RouterMaker = Router,
-        trace: bool = False,
-    ) -> None:
+    def __init__(self, scenario: FaultScenario, *, make_router: RouterMaker, trace: bool = False) -> None:
         self._scenario = scenario
-        self._script = script
-        settings = DurableSettings(
-            patience=Patience(
-                in_flight=4,
-                acknowledge_within=3.0,
-                first_pause=0.5,
-                longest_pause=4.0,
-                attempts=scenario.attempts,
-            ),
-            page=scenario.page,
-            outbox=scenario.outbox,
-            outbox_bytes=scenario.outbox * _DELIVERY_BYTES[scenario.seed % 2],
+        layout, self.script = prepare(scenario)
+        patience = Patience(
+            in_flight=4, acknowledge_within=3.0, first_pause=0.5, longest_pause=4.0, attempts=scenario.attempts
         )
+        outbox, size = scenario.outbox, scenario.outbox * _DELIVERY_BYTES[scenario.seed % 2]
+        settings = DurableSettings(patience=patience, page=scenario.page, outbox=outbox, outbox_bytes=size)
         configuration = Configuration(
             broker="-",
             strategy=Strategy(scenario.strategy),
@@ -113,7 +97,7 @@ class Stage:
             batch=_BATCH,
             make_router=make_router,
             trace=trace,
-            absent=frozenset([step.broker for step in script if isinstance(step, steps.Join)]),
+            absent=frozenset([step.broker for step in self.script if isinstance(step, steps.Join)]),
             archived=scenario.lake,
             independent=scenario.independent,
         )
@@ -140,9 +124,9 @@ class Stage:
     def play(self) -> None:
         """Take all steps, repair everything, and go on until nothing happens any more."""
         world, record = self.world, self.world.record
-        for step in self._script:
+        for step in self.script:
             world.after(step.time, self._take, step)
-        last = max([step.time for step in self._script], default=0.0)
+        last = max([step.time for step in self.script], default=0.0)
         world.run(until=self._begin + last + 1.0)
         self.heal()
         quiet = world.run(until=world.now + QUIET_WITHIN)

@@ -17,7 +17,7 @@ from palio.sim.faults.reach import FaultReach, counts
 from palio.sim.faults.run import simulate
 from palio.sim.faults.scenario import TROUBLE, FaultScenario
 from palio.sim.scenario import Shape
-from palio.sim.soak import COMBINATIONS, Soaked, in_order
+from palio.sim.soak import Soaked, combination, in_order
 
 _SHAPES: tuple[Shape, ...] = ("single", "line", "star", "tree", "ring", "graph", "hierarchy", "grid")
 _EVEN = 0.25  # the share of runs that are not mixed
@@ -37,7 +37,6 @@ def drawn(seed: int) -> FaultScenario:
 
 def drawn_mixed(seed: int) -> FaultScenario:
     """A short run with few kinds of trouble, much of each, and knots."""
-    (strategy, excess), topology, advertisements = COMBINATIONS[seed % len(COMBINATIONS)]
     chance = Random(f"faults mixed {seed}")
     mix: set[Word] = set(chance.sample(_FIRST_KNOTS, chance.choice((0, 1, 1, 2, 2, 3))))
     mix |= {word for word in ("close", "early") if chance.random() < 0.4}
@@ -58,11 +57,7 @@ def drawn_mixed(seed: int) -> FaultScenario:
     return FaultScenario(
         seed=seed,
         shape=chance.choice(_SHAPES),
-        topology=topology,
         brokers=chance.choice((1, 2, 2, 2, 3, 3, 4, 4, 5)),
-        strategy=strategy,
-        merging_excess=excess,
-        advertisements=advertisements,
         takers=chance.choice((1, 1, 2, 2, 3)),
         publishers=chance.choice((1, 1, 2, 3)),
         notifications=chance.randint(3, 24),
@@ -78,12 +73,12 @@ def drawn_mixed(seed: int) -> FaultScenario:
         independent=True,
         mix=tuple(word for word in WORDS if word in mix),
         **trouble,
+        **combination(seed),
     )
 
 
 def drawn_evenly(seed: int) -> FaultScenario:
     """A run in which any kinds of trouble are spread over its time, and do not wait for each other."""
-    (strategy, excess), topology, advertisements = COMBINATIONS[seed % len(COMBINATIONS)]
     chance = Random(f"faults soak {seed}")
     # Most runs are short, since most mistakes are about two or three things that meet. Some are longer.
     large = chance.random() < 0.15
@@ -93,11 +88,7 @@ def drawn_evenly(seed: int) -> FaultScenario:
     return FaultScenario(
         seed=seed,
         shape=chance.choice(_SHAPES),
-        topology=topology,
         brokers=chance.choice((4, 6, 8) if large else (1, 2, 2, 3, 3, 3, 4, 5)),
-        strategy=strategy,
-        merging_excess=excess,
-        advertisements=advertisements,
         takers=chance.randint(2, 6) if large else chance.randint(1, 4),
         publishers=chance.randint(1, 4),
         notifications=chance.randint(30, 80) if large else chance.randint(5, 30),
@@ -109,6 +100,7 @@ def drawn_evenly(seed: int) -> FaultScenario:
         anew=chance.random() < 0.15,
         lake=chance.random() < 0.4,
         **trouble,
+        **combination(seed),
     )
 
 
