@@ -92,16 +92,10 @@ class BrokerConnection(asyncio.Protocol):
         self.acting_for: Principal | None = None  # known without a greeting's token: it is from within
 
     def statistics(self) -> ConnectionStatistics:
-        return ConnectionStatistics(
-            self.name,
-            self.role.value if self.role is not None else "unknown",
-            self.state.value,
-            self.address,
-            self._since,
-            self._conversation.received_frames,
-            self._conversation.received_bytes,
-            self.outgoing.statistics(),
-        )
+        role = self.role.value if self.role is not None else "unknown"
+        heard = self._conversation.received_frames, self._conversation.received_bytes
+        said = self.outgoing.statistics()
+        return ConnectionStatistics(self.name, role, self.state.value, self.address, self._since, *heard, said)
 
     def go(self, event: str) -> None:
         """Change the state as the table of transitions says."""

@@ -6,7 +6,7 @@ much may come together in one effect of the router: many events, many handles, a
 
 1. No payload that leaves here has more than `MAX_FRAME` bytes, and those with several events about `MAX_BATCH`.
 2. What is cut says the same as before: every handle gets every event once, and events keep their order.
-3. What does not fit by itself is given back as None, in its place, for the caller to deal with.
+3. What does not fit by itself is given back as None, in its place, and nothing waits behind it.
 """
 
 from __future__ import annotations

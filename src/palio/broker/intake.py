@@ -1,6 +1,6 @@
 """`Intake`: what connections bring, on its way to the router: past the guard for clients, a border for others.
 
-What a client may not ask is answered here, and so are questions about the broker itself.
+What a client may not ask is answered without the router, and so are questions about the broker itself.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ Content: TypeAlias = Mapping[str, Any] | Notification
 
 
 class Properties(TypedDict, total=False):
-    """What a notification has beside its attributes. A payload is opaque; priorities are 0 to 9."""
+    """What a notification has beside its attributes. A payload is opaque; priorities are 0 to 9, 9 first."""
 
     id: str | None
     lifetime: timedelta | float | None

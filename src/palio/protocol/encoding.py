@@ -130,14 +130,9 @@ def _envelopes(read: tuple[_Envelope, ...]) -> tuple[Envelope, ...]:
 
 
 def _update(read: _Update) -> Update:
-    return Update(
-        read.version,
-        tuple([(number, _wanted(form)) for number, form in read.add]),
-        read.remove,
-        tuple([(number, Advertisement.of_form(form)) for number, form in read.advertise]),
-        read.withdraw,
-        read.confirm,
-    )
+    add = tuple([(number, _wanted(form)) for number, form in read.add])
+    advertise = tuple([(number, Advertisement.of_form(form)) for number, form in read.advertise])
+    return Update(read.version, add, read.remove, advertise, read.withdraw, read.confirm)
 
 
 def _wanted(form: bytes) -> Filter:

@@ -115,12 +115,8 @@ class ClientRequests:
         first = self._sequence + 1
         self._sequence += len(message.notifications)
         broker, now = self._core.broker, self._core.now
-        envelopes = tuple(
-            [
-                Envelope(broker, sequence, now, 0, broker, notification)
-                for sequence, notification in enumerate(message.notifications, first)
-            ]
-        )
+        numbered = enumerate(message.notifications, first)
+        envelopes = tuple([Envelope(broker, number, now, 0, broker, what) for number, what in numbered])
         effects = self._core.forwarding.take(envelopes, None)  # which finds out whether they can be read
         if message.number:
             self._core.effects.append(Reply(session, requests.Published(message.number, broker, first)))

@@ -305,16 +305,10 @@ class Forwarding:
         entry_point = envelope.entry if from_graph else self._broker
         return sorted({*route.ports, *self._towards(route.brokers, entry_point, source)})
 
-    def _onward(self, envelope: Envelope, from_graph: bool) -> Envelope:
-        return Envelope(
-            envelope.origin,
-            envelope.sequence,
-            envelope.time,
-            envelope.hops + 1,
-            envelope.entry if from_graph else self._broker,
-            envelope.notification,
-            envelope.epoch if envelope.epoch == self.epoch() else 0,
-        )
+    def _onward(self, one: Envelope, from_graph: bool) -> Envelope:
+        entry = one.entry if from_graph else self._broker
+        epoch = one.epoch if one.epoch == self.epoch() else 0
+        return Envelope(one.origin, one.sequence, one.time, one.hops + 1, entry, one.notification, epoch)
 
     def _route(self, all_sources: Iterable[Sources]) -> _Route:
         handles: dict[str, dict[str, None]] = {}

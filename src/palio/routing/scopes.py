@@ -8,7 +8,7 @@ the shell says what each owner may see and publish (`SetScope`); others may do n
   rights change later can that become too large, and then more is held;
 - whatever is about to leave for a session is matched against the scope as it is at that moment. That check is
   what counts. What comes live is matched by the subscription that is held, which is *f* and the scope; where
-  that would be too large a filter and more is held, and for spools, history, requests and replies, once more.
+  more is held as that would be too large, and for spools, history, requests and replies, it is matched again.
 
 When a scope changes, what is held changes in the same step, before anything else is matched; durable ones catch
 up from where they are, and surveys that would mix two scopes are refused.

@@ -1,4 +1,4 @@
-"""Retention holds: readers that are no subscriptions write down how far they are, and that is kept.
+"""Retention holds: readers that are no subscriptions say how far they are, and what follows is kept.
 
 A reader that can speak to the broker asks it (`Client.hold`). One that has only the store writes the fact
 itself, in a short transaction beside the broker's: the store looks at these facts whenever something is

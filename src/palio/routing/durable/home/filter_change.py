@@ -99,16 +99,10 @@ class FilterChanges:
         self.give_up(durable)
         if durable.taker is not None:
             drops, adds = change.filter.counterexample(former), former.counterexample(change.filter)
-            self._desk.answer(
-                durable.taker,
-                Changed(
-                    durable.name,
-                    drops.to_json() if drops else None,
-                    adds.to_json() if adds else None,
-                    durable.filter,
-                    number=change.number if durable.taker == change.asker else 0,
-                ),
-            )
+            dropped, added = drops.to_json() if drops else None, adds.to_json() if adds else None
+            number = change.number if durable.taker == change.asker else 0
+            answer = Changed(durable.name, dropped, added, durable.filter, number=number)
+            self._desk.answer(durable.taker, answer)
         for origin, catching_up in list(durable.catching_up.items()):
             if origin in durable.catching_up and durable.position[origin] >= catching_up.target:
                 del durable.catching_up[origin]

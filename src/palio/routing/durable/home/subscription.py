@@ -179,7 +179,7 @@ class Durable:
         self.saving = False
 
     def interrupt(self) -> None:
-        """Interrupts live delivery and catch-up: what comes by itself is not known, and fetched anew."""
+        """Interrupts live delivery and catch-up: nothing is known to come by itself; all is fetched anew."""
         if self.state in (HomeState.LIVE, HomeState.BEHIND, HomeState.MOVING):
             self.go("interrupted")
             self.epoch = 0

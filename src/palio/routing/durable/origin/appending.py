@@ -24,13 +24,9 @@ class Appending:
 
     def publish(self, session: str, message: Publish) -> None:
         """Journals notifications that were published here."""
+        publisher, token = message.publisher or session, self._desk.token()
         append = self._journal.publish(
-            session,
-            message.number,
-            message.notifications,
-            self._desk.now,
-            self._desk.token(),
-            publisher=message.publisher or session,
+            session, message.number, message.notifications, self._desk.now, token, publisher=publisher
         )
         if append is not None:
             self._desk.effects.append(append)
@@ -50,17 +46,14 @@ class Appending:
         """Handles a failed write; if it is of something published here, refuses it."""
         if self._journal.is_appending(message.token):
             for request in self._journal.failed(message.token):
-                self._desk.answer(
-                    request.session,
-                    Refused(f"publish {request.number}", "NotStored", message.reason, number=request.number),
-                )
+                number = request.number
+                refused = Refused(f"publish {number}", "NotStored", message.reason, number=number)
+                self._desk.answer(request.session, refused)
             self._confirm()
         self._desk.failed(message.token, message.reason)
 
     def _confirm(self) -> None:
         for request in self._journal.confirmed():
             if request.number:
-                self._desk.answer(
-                    request.session,
-                    Published(request.number, self._desk.broker, request.first, request.sequences),
-                )
+                answer = Published(request.number, self._desk.broker, request.first, request.sequences)
+                self._desk.answer(request.session, answer)

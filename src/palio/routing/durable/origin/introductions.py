@@ -15,7 +15,7 @@ Why that is enough. Let A trim something that was published when a subscription 
 - *A does not know B*: take any broker that both know. It had on disk that it knows the one who asked first,
   before it answered. Links keep order, and who is new at a link is told of everyone first; so an answer comes
   after the news of all whom its giver knows, and the one who asked second knew the first. If that was A, it
-  knew B, and waited for it; if it was B, it knew A. Parts of a network that never met have none.
+  knew B, and waited for it; if it was B, it knew A. Only parts that never met have no such broker.
 
 What is not yet on disk at its home is left out: nothing was promised to it, and it will ask to be a reader
 itself. Whoever is forgotten has to be introduced again, should it come back; and who hears that it was itself
