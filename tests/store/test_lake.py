@@ -46,6 +46,11 @@ def numbered(first, last, step=1.0):
     ]
 
 
+def test_what_was_committed_is_the_version_that_is_read(tmp_path):
+    committed = write(tmp_path / "lake", numbered(1, 9))
+    assert committed == Lake(tmp_path / "lake").state()
+
+
 def pages(archive, filter=EVERYTHING, *, after=0, upto=10**9, trimmed=10**9, **options):
     """All pages up to the end: what was found, and where each page ended."""
     found, ends = [], []

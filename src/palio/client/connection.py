@@ -70,13 +70,9 @@ class ClientConnection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(high=HIGH_WATER)
         self._look_at = self._loop.time()
+        beat = Heartbeat(self._greet.heartbeat, self._look_at)
         self._conversation = Conversation(
-            Heartbeat(self._greet.heartbeat, self._look_at),
-            read,
-            self.put,
-            greet=self._greet,
-            hears=HEARD,
-            pairing=self._pairing,
+            beat, read, self.put, greet=self._greet, hears=HEARD, pairing=self._pairing
         )
         self._look()
 

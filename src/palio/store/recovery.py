@@ -200,11 +200,5 @@ def _letters(
 def _of_broker(connection: Connection, table: Table, broker: int) -> Iterator[Any]:
     """The rows of all subscriptions of a broker, by key."""
     owner = schema.subscriptions
-    return iter(
-        connection.execute(
-            table.select()
-            .join(owner, owner.c.subscription == table.c.subscription)
-            .where(owner.c.broker == broker)
-            .order_by(*table.primary_key)
-        )
-    )
+    rows = table.select().join(owner, owner.c.subscription == table.c.subscription)
+    return iter(connection.execute(rows.where(owner.c.broker == broker).order_by(*table.primary_key)))

@@ -116,6 +116,7 @@ class _StreamReader:
         self.visitor = visitor
         self._wanted = wanted
         self._filter = wanted.filter or Filter()
+        self._since = "now" if wanted.since is None else wanted.since
         self._position = dict(wanted.after or {})
 
     async def begin(self) -> None:
@@ -185,15 +186,9 @@ class _Reaching(_StreamReader):
         self._name = f"{visitor.name}-since"
 
     async def begin(self) -> None:
-        wanted = self._wanted
+        after = self._wanted.after
         attach = Attach(
-            self._name,
-            self._filter,
-            since=wanted.since if wanted.since is not None else "now",
-            anew=True,
-            linger=0.0,
-            in_flight=WINDOW,
-            after=wanted.after,
+            self._name, self._filter, since=self._since, anew=True, linger=0.0, in_flight=WINDOW, after=after
         )
         await self.visitor.ask(attach)
 
@@ -227,15 +222,10 @@ class _Durable(_StreamReader):
         self._remember = remember
 
     async def begin(self) -> None:
-        since = self._wanted.since if self._wanted.since is not None else "now"
         change = self._wanted.change
+        as_is = change or self._wanted.filter is None
         attach = Attach(
-            self._name,
-            self._filter,
-            since=since,
-            in_flight=WINDOW,
-            patience=_TAKER,
-            as_is=change or self._wanted.filter is None,
+            self._name, self._filter, since=self._since, in_flight=WINDOW, patience=_TAKER, as_is=as_is
         )
         attached: Attached = await self.visitor.ask(attach)
         if change and attached.filter != self._filter:

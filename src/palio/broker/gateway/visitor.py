@@ -71,12 +71,9 @@ class Visitor:
             self.connection, self._hear, self._lost, credentials.address, peercert=credentials.certificate
         )
         heartbeat = broker.settings.heartbeat
+        greet = Greet(PROTOCOL, Role.CLIENT, name, credentials.token, heartbeat=heartbeat)
         self._conversation: Conversation[asyncio.Future[Any]] = Conversation(
-            Heartbeat(heartbeat, self._loop.time()),
-            decode,
-            self._put,
-            greet=Greet(PROTOCOL, Role.CLIENT, name, credentials.token, heartbeat=heartbeat),
-            hears=TO_CLIENTS,
+            Heartbeat(heartbeat, self._loop.time()), decode, self._put, greet=greet, hears=TO_CLIENTS
         )
 
     @classmethod

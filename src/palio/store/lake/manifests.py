@@ -176,25 +176,16 @@ class Lake:
         A version names only what is there: if one of its files is missing, that is `LakeDamaged`.
         """
         self.require_files(change.add, "Nothing was committed: run the job again.")
-        version = base.version + 1
-        files = {path: file for path, file in base.files.items() if path not in set(change.remove)}
+        version, now, removed = base.version + 1, time.time(), set(change.remove)
+        files = {path: file for path, file in base.files.items() if path not in removed}
         files.update({file.path: file for file in change.add})
         snapshot = version % SNAPSHOT_EVERY == 0
         positions = base.positions | change.positions
+        add = tuple(files.values()) if snapshot else change.add
         self._put(
-            Manifest(
-                FORMAT,
-                version,
-                base.lake,
-                time.time(),
-                change.action,
-                positions,
-                tuple(files.values()) if snapshot else change.add,
-                change.remove,
-                snapshot,
-            )
+            Manifest(FORMAT, version, base.lake, now, change.action, positions, add, change.remove, snapshot)
         )
-        return LakeState(base.lake, version, time.time(), positions, files)
+        return LakeState(base.lake, version, now, positions, files)
 
     def commit_upon(self, base: LakeState, change: LakeChange) -> LakeState:
         """The same upon whatever the newest version is, if it still has all that is to be removed.

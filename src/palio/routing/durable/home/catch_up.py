@@ -51,13 +51,9 @@ class CatchingUp:
 
     def behind(self) -> tuple[str, ...]:
         """The names of those that are to be brought up to date, and have room for it."""
-        return tuple(
-            [
-                durable.name
-                for durable in self._homes.subscriptions.values()
-                if durable.state is HomeState.BEHIND and self._room.is_half_empty(durable)
-            ]
-        )
+        here = self._homes.subscriptions.values()
+        behind = [one for one in here if one.state is HomeState.BEHIND and self._room.is_half_empty(one)]
+        return tuple([one.name for one in behind])
 
     def begin_asking(self, names: Iterable[str]) -> None:
         """Note, as a wave begins, for which changes of filters it asks: what it will say is true of these."""

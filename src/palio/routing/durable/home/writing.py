@@ -31,18 +31,9 @@ class Writing:
         self, durable: Durable, filter: Filter, then: Callable[[], None] | None, **more: Any
     ) -> None:
         """Write the subscription itself, with a filter and all that goes with it."""
+        token, own = self._desk.token(then), (durable.identity, durable.generation, durable.since)
         self._desk.effects.append(
-            Spool(
-                self._desk.token(then),
-                durable.name,
-                filter,
-                durable.identity,
-                durable.generation,
-                durable.since,
-                linger=durable.linger,
-                retry=durable.retry,
-                **more,
-            )
+            Spool(token, durable.name, filter, *own, linger=durable.linger, retry=durable.retry, **more)
         )
 
     def deliveries(
