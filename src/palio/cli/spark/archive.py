@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Annotated
 
 import msgspec
-import typer
 
 from palio.cli.output.progress import MovingBar
+from palio.cli.program.dressing import argument, flag, option
 from palio.cli.program.terminal import error_console, help_epilog, plural, say, write_json
 from palio.cli.spark.options import Master, Remote, Settings, opened, told_if_interrupted
 from palio.model.moments import parse_span
@@ -25,27 +25,19 @@ EPILOG = help_epilog(
 DEFAULT_STORE = "sqlite:///palio-data/palio.db"
 DEFAULT_LAKE = "palio-lake"
 
-LakeFolder = Annotated[
-    str, typer.Option(metavar="FOLDER", help="The lake, reached by all executors under the same path.")
-]
-Grace = Annotated[
-    str, typer.Option(metavar="SPAN", help="How long files stay that belong to earlier versions.")
-]
+LakeFolder = Annotated[str, option("FOLDER", "The lake, reached by all executors under the same path.")]
+Grace = Annotated[str, option("SPAN", "How long files stay that belong to earlier versions.")]
 
 
 def archive(
-    url: Annotated[
-        str, typer.Argument(metavar="[JOURNALS]", help="sqlite:///…, postgresql://… or palio://….")
-    ] = DEFAULT_STORE,
+    url: Annotated[str, argument("[JOURNALS]", "sqlite:///…, postgresql://… or palio://….")] = DEFAULT_STORE,
     *,
     lake: LakeFolder = DEFAULT_LAKE,
-    every: Annotated[
-        str | None, typer.Option(metavar="SPAN", help="Go on: archive what is new again and again.")
-    ] = None,
-    compact: Annotated[bool, typer.Option("--compact", help="Put small files together in the end.")] = False,
+    every: Annotated[str | None, option("SPAN", "Go on: archive what is new again and again.")] = None,
+    compact: Annotated[bool, flag("--compact", "Put small files together in the end.")] = False,
     grace: Grace = "1d",
     lossy: Annotated[
-        bool, typer.Option("--lossy", help="Go on where a journal was trimmed before it was archived.")
+        bool, flag("--lossy", "Go on where a journal was trimmed before it was archived.")
     ] = False,
     master: Master = None,
     remote: Remote = None,

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 from palio.cli.output.bars import squeezed, standing
+from palio.cli.program.dressing import argument, flag, option
 from palio.cli.program.terminal import ExitCode, help_epilog, output_console, plural, printable, say, write_json
 from palio.cli.spark.archive import DEFAULT_LAKE
 from palio.cli.spark.backtest_picture import NAMES, check_picture, draw
@@ -32,31 +33,21 @@ _LABEL = 20
 
 
 def backtest(
-    filter_text: Annotated[str, typer.Argument(metavar="FILTER", help="The filter to try.")],
+    filter_text: Annotated[str, argument("FILTER", "The filter to try.")],
     source: Annotated[
-        str, typer.Argument(metavar="[EVENTS]", help="A lake, sqlite:///…, palio://…, Parquet or JSON lines.")
+        str, argument("[EVENTS]", "A lake, sqlite:///…, palio://…, Parquet or JSON lines.")
     ] = DEFAULT_LAKE,
     *,
-    against: Annotated[
-        str | None, typer.Option(metavar="FILTER", help="Another filter, to see the difference.")
-    ] = None,
-    journals: Annotated[
-        str | None, typer.Option(metavar="URL", help="And what these journals have after the lake.")
-    ] = None,
+    against: Annotated[str | None, option("FILTER", "Another filter, to see the difference.")] = None,
+    journals: Annotated[str | None, option("URL", "And what these journals have after the lake.")] = None,
     since: Since = None,
-    until: Annotated[str | None, typer.Option(metavar="WHEN", help="Before this time.")] = None,
-    every: Annotated[
-        str | None, typer.Option(metavar="SPAN", help="Count in parts of 15m, 1h, 1d, 1w, 1mo, 1y.")
-    ] = None,
-    time: Annotated[
-        str | None, typer.Option(metavar="ATTRIBUTE", help="When it was; else when it was published.")
-    ] = None,
+    until: Annotated[str | None, option("WHEN", "Before this time.")] = None,
+    every: Annotated[str | None, option("SPAN", "Count in parts of 15m, 1h, 1d, 1w, 1mo, 1y.")] = None,
+    time: Annotated[str | None, option("ATTRIBUTE", "When it was; else when it was published.")] = None,
     samples: Annotated[int, typer.Option(min=0, max=100, help="How many events to show of each side.")] = 3,
-    picture: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw it: a .png or an .svg.")] = None,
-    output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FOLDER", help="Write the counts as Parquet.")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON object.")] = False,
+    picture: Annotated[Path | None, option("FILE", "Draw it: a .png or an .svg.")] = None,
+    output: Annotated[str | None, option("FOLDER", "Write the counts as Parquet.", "--output", "-o")] = None,
+    as_json: Annotated[bool, flag("--json", "One JSON object.")] = False,
     checkpoint: Checkpoint = None,
     master: Master = None,
     remote: Remote = None,

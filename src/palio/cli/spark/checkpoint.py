@@ -8,19 +8,16 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from palio.cli.output.progress import MovingBar
+from palio.cli.program.dressing import option
 from palio.cli.program.terminal import error_console, say
 from palio.model.moments import parse_moment
 
 if TYPE_CHECKING:
     from palio.spark.jobs.checkpoint import PartsDone, Progress
 
-Checkpoint = Annotated[
-    str | None, typer.Option("--checkpoint", metavar="FOLDER", help="Where to go on after an interrupt.")
-]
-Since = Annotated[str | None, typer.Option(metavar="WHEN", help="From then on: 7d, a date, a time, @seconds.")]
+Checkpoint = Annotated[str | None, option("FOLDER", "Where to go on after an interrupt.", "--checkpoint")]
+Since = Annotated[str | None, option("WHEN", "From then on: 7d, a date, a time, @seconds.")]
 
 
 def moment_of(text: str | None) -> float | None:

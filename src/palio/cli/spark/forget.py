@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Annotated
 
 import msgspec
-import typer
 
 from palio.cli.output.progress import MovingBar
 from palio.cli.program.confirming import Yes, want_yes
+from palio.cli.program.dressing import argument, option
 from palio.cli.program.terminal import error_console, help_epilog, plural, write_json
 from palio.cli.spark.archive import DEFAULT_LAKE, Grace, LakeFolder
 from palio.cli.spark.checkpoint import moment_of
@@ -28,12 +28,10 @@ EPILOG = help_epilog(
 
 
 def forget(
-    filter_text: Annotated[str, typer.Argument(metavar="FILTER", help="What is to be forgotten.")],
+    filter_text: Annotated[str, argument("FILTER", "What is to be forgotten.")],
     *,
     lake: LakeFolder = DEFAULT_LAKE,
-    before: Annotated[
-        str | None, typer.Option(metavar="WHEN", help="Only what is older: 365d, a date, a time, @seconds.")
-    ] = None,
+    before: Annotated[str | None, option("WHEN", "Only what is older: 365d, a date, a time, @seconds.")] = None,
     grace: Grace = "1d",
     yes: Yes = False,
     master: Master = None,

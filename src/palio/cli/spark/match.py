@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from palio.cli.output.progress import MovingBar
+from palio.cli.program.dressing import flag, option
 from palio.cli.program.terminal import error_console, help_epilog, plural, say, write_json
 from palio.cli.spark.checkpoint import Checkpoint, watched
 from palio.cli.spark.options import Filters, Master, Remote, Settings, opened, told_if_interrupted
@@ -26,29 +27,21 @@ EPILOG = help_epilog(
 def match(
     *,
     events: Annotated[
-        str,
-        typer.Option(
-            "--events", "-e", metavar="PLACE", help="Parquet, JSON lines, a lake, palio://, sqlite:///…"
-        ),
+        str, option("PLACE", "Parquet, JSON lines, a lake, palio://, sqlite:///…", "--events", "-e")
     ],
     subscriptions: Annotated[str, Filters],
     output: Annotated[
-        str | None,
-        typer.Option("--output", "-o", metavar="FOLDER", help="Parquet; without it pairs are shown as JSON."),
+        str | None, option("FOLDER", "Parquet; without it pairs are shown as JSON.", "--output", "-o")
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace what the output holds.")] = False,
+    overwrite: Annotated[bool, flag("--overwrite", "Replace what the output holds.")] = False,
     new: Annotated[
-        bool, typer.Option("--new", help="Match only what is new since the last run, and add it to the output.")
+        bool, flag("--new", "Match only what is new since the last run, and add it to the output.")
     ] = False,
-    event_id: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="The id's column; event_id by default.")
-    ] = None,
+    event_id: Annotated[str | None, option("COLUMN", "The id's column; event_id by default.")] = None,
     quarantine: Annotated[
-        str | None, typer.Option(metavar="FOLDER", help="What cannot be read goes there, with the reason.")
+        str | None, option("FOLDER", "What cannot be read goes there, with the reason.")
     ] = None,
-    storage: Annotated[
-        str | None, typer.Option(metavar="FOLDER", help="A folder that all executors share.")
-    ] = None,
+    storage: Annotated[str | None, option("FOLDER", "A folder that all executors share.")] = None,
     checkpoint: Checkpoint = None,
     master: Master = None,
     remote: Remote = None,

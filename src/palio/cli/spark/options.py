@@ -13,6 +13,7 @@ from rich.control import Control
 from rich.segment import ControlType
 
 from palio.cli.program.credentials import said, variable
+from palio.cli.program.dressing import option
 from palio.cli.program.terminal import error_console, say
 from palio.cli.spark.output import quiet_session
 from palio.spark.errors import JobFailed
@@ -20,19 +21,11 @@ from palio.spark.errors import JobFailed
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-Master = Annotated[
-    str | None,
-    typer.Option(metavar="MASTER", help="local\\[4], spark://…, yarn, k8s://…; local\\[*] by default."),
-]
-Remote = Annotated[
-    str | None, typer.Option(metavar="ADDRESS", help="Spark Connect: sc://…, or local\\[2] for its own server.")
-]
-Filters = typer.Option(
-    "--filters", "-f", metavar="PLACE", help="Parquet or JSON lines: subscriptions' filters."
-)
+Master = Annotated[str | None, option("MASTER", "local\\[4], spark://…, yarn, k8s://…; local\\[*] by default.")]
+Remote = Annotated[str | None, option("ADDRESS", "Spark Connect: sc://…, or local\\[2] for its own server.")]
+Filters = option("PLACE", "Parquet or JSON lines: subscriptions' filters.", "--filters", "-f")
 Settings = Annotated[
-    list[str] | None,
-    typer.Option("--conf", metavar="KEY=VALUE", help="A setting of Spark; may be given several times."),
+    list[str] | None, option("KEY=VALUE", "A setting of Spark; may be given several times.", "--conf")
 ]
 
 # What our own errors, and those of Python, look like in a stack of Java.
@@ -72,8 +65,8 @@ def opened(
     chosen = dict(_setting(one) for one in settings or ())
     if error_console().is_terminal and not own_bar:
         chosen.setdefault("spark.ui.showConsoleProgress", "true")
-    for option, file in said().items():
-        os.environ[variable(option)] = os.path.abspath(file)  # from there workers inherit it
+    for name, file in said().items():
+        os.environ[variable(name)] = os.path.abspath(file)  # from there workers inherit it
     with ExitStack() as kept:
         with _starting():
             session = quiet_session(master, remote=remote, name=f"palio {name}", settings=chosen)

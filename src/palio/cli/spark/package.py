@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
+from palio.cli.program.dressing import option
 from palio.cli.program.terminal import error_console, help_epilog, output_console, say
 from palio.spark.runtime.packing import build_package
 
@@ -17,9 +16,9 @@ EPILOG = help_epilog(
 
 
 def package(
-    output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Where the archive goes.")
-    ] = Path("palio-spark.tar.gz"),
+    output: Annotated[Path, option("FILE", "Where the archive goes.", "--output", "-o")] = Path(
+        "palio-spark.tar.gz"
+    ),
 ) -> None:
     """Build an archive of palio and what it needs, for executors that do not have it.
 

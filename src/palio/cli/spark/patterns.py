@@ -10,6 +10,7 @@ import typer
 from palio.cli.filters.patterns import Close, Delay, PatternFile, patterns_of
 from palio.cli.input.inputs import Complaints
 from palio.cli.output.pattern_lines import Shown, match_line
+from palio.cli.program.dressing import argument, flag, option
 from palio.cli.program.terminal import ExitCode, error_console, help_epilog, plural, say, write_json
 from palio.cli.spark.checkpoint import Checkpoint, watched
 from palio.cli.spark.options import Master, Remote, Settings, opened, told_if_interrupted
@@ -35,24 +36,18 @@ _STREAM_SETTINGS = ["spark.sql.shuffle.partitions=4"]
 
 def patterns(
     *,
-    source: Annotated[str, typer.Argument(metavar="SOURCE", help="Parquet, a lake, palio://, sqlite:///…")],
+    source: Annotated[str, argument("SOURCE", "Parquet, a lake, palio://, sqlite:///…")],
     patterns: PatternFile,
-    output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FOLDER", help="Write what is found as Parquet.")
-    ] = None,
-    to: Annotated[
-        str | None, typer.Option(metavar="ADDRESS", help="Publish what is found at palio://….")
-    ] = None,
-    time: Annotated[str | None, typer.Option(metavar="COLUMN", help="An event's time.")] = None,
-    position: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="Its place in the order of arrival.")
-    ] = None,
-    id: Annotated[str | None, typer.Option(metavar="COLUMN", help="Its id.")] = None,
+    output: Annotated[str | None, option("FOLDER", "Write what is found as Parquet.", "--output", "-o")] = None,
+    to: Annotated[str | None, option("ADDRESS", "Publish what is found at palio://….")] = None,
+    time: Annotated[str | None, option("COLUMN", "An event's time.")] = None,
+    position: Annotated[str | None, option("COLUMN", "Its place in the order of arrival.")] = None,
+    id: Annotated[str | None, option("COLUMN", "Its id.")] = None,
     close: Close = False,
-    follow: Annotated[bool, typer.Option("--follow", help="Go on with what comes, until Ctrl-C.")] = False,
+    follow: Annotated[bool, flag("--follow", "Go on with what comes, until Ctrl-C.")] = False,
     checkpoint: Checkpoint = None,
     delay: Delay = "1m",
-    skew: Annotated[str, typer.Option(metavar="SPAN", help="How far ahead of the clock one may be.")] = "1h",
+    skew: Annotated[str, option("SPAN", "How far ahead of the clock one may be.")] = "1h",
     master: Master = None,
     remote: Remote = None,
     conf: Settings = None,

@@ -6,11 +6,10 @@ import sys
 import time
 from typing import Annotated
 
-import typer
-
 from palio.cli.events.sub import SubscribeWishes, follow
 from palio.cli.output.formats import FormatText, format_of
 from palio.cli.program.connecting import Server, run, with_client
+from palio.cli.program.dressing import argument, flag, option
 from palio.cli.program.terminal import help_epilog, plural, say
 from palio.cli.spark.archive import DEFAULT_LAKE, LakeFolder
 from palio.cli.spark.options import Master, Remote, Settings, opened
@@ -30,25 +29,17 @@ EPILOG = help_epilog(
 
 
 def reach_back(
-    filter_text: Annotated[
-        str, typer.Argument(metavar="[FILTER]", help="What is wanted; without it, everything.")
-    ] = "true",
+    filter_text: Annotated[str, argument("[FILTER]", "What is wanted; without it, everything.")] = "true",
     *,
-    durable: Annotated[str, typer.Option(metavar="NAME", help="The subscription that goes on; a new name.")],
+    durable: Annotated[str, option("NAME", "The subscription that goes on; a new name.")],
     server: Server = None,
     lake: LakeFolder = DEFAULT_LAKE,
-    since: Annotated[
-        str, typer.Option(metavar="WHEN", help="1h, 30d, a date, a time, @seconds, or all.")
-    ] = "all",
+    since: Annotated[str, option("WHEN", "1h, 30d, a date, a time, @seconds, or all.")] = "all",
     format_text: FormatText = "json",
-    output: Annotated[
-        str | None, typer.Option("--output", "-o", metavar="FOLDER", help="Write the past as Parquet.")
-    ] = None,
-    going_on: Annotated[
-        bool, typer.Option("--follow", help="Go on with what is published, until Ctrl-C.")
-    ] = False,
+    output: Annotated[str | None, option("FOLDER", "Write the past as Parquet.", "--output", "-o")] = None,
+    going_on: Annotated[bool, flag("--follow", "Go on with what is published, until Ctrl-C.")] = False,
     anew: Annotated[
-        bool, typer.Option("--anew", help="End a subscription of that name first, with all that waits for it.")
+        bool, flag("--anew", "End a subscription of that name first, with all that waits for it.")
     ] = False,
     master: Master = None,
     remote: Remote = None,

@@ -6,9 +6,8 @@ import webbrowser
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from palio.cli.output.places import DEFAULT_REPORT
+from palio.cli.program.dressing import argument, flag, option
 from palio.cli.program.terminal import help_epilog, plural, say, write_json
 from palio.cli.spark.checkpoint import Checkpoint, Since, moment_of, watched
 from palio.cli.spark.options import Filters, Master, Remote, Settings, opened
@@ -24,37 +23,24 @@ EPILOG = help_epilog(
 
 
 def stats(
-    source: Annotated[
-        str, typer.Argument(metavar="SOURCE", help="A lake, palio://, sqlite:///…, Parquet or JSON lines.")
-    ],
+    source: Annotated[str, argument("SOURCE", "A lake, palio://, sqlite:///…, Parquet or JSON lines.")],
     *,
     subscriptions: Annotated[str | None, Filters] = None,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="Where the report goes, one HTML file.")
+        Path, option("FILE", "Where the report goes, one HTML file.", "--output", "-o")
     ] = DEFAULT_REPORT,
-    show: Annotated[bool, typer.Option("--open", help="Open the report in the browser.")] = False,
-    json: Annotated[Path | None, typer.Option(metavar="FILE", help="Write the numbers, too.")] = None,
-    hints: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write hints for a broker's index, too.")
-    ] = None,
+    show: Annotated[bool, flag("--open", "Open the report in the browser.")] = False,
+    json: Annotated[Path | None, option("FILE", "Write the numbers, too.")] = None,
+    hints: Annotated[Path | None, option("FILE", "Write hints for a broker's index, too.")] = None,
     lake: Annotated[
-        str | None,
-        typer.Option(metavar="FOLDER", help="SOURCE are journals, and their older part is this lake."),
+        str | None, option("FOLDER", "SOURCE are journals, and their older part is this lake.")
     ] = None,
-    filter_text: Annotated[
-        str | None, typer.Option("--filter", metavar="FILTER", help="Only events that it selects.")
-    ] = None,
+    filter_text: Annotated[str | None, option("FILTER", "Only events that it selects.", "--filter")] = None,
     since: Since = None,
-    until: Annotated[str | None, typer.Option(metavar="WHEN", help="Up to then; else up to now.")] = None,
-    time: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The attribute that says when an event was.")
-    ] = None,
-    by: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Tell events apart by this one; class, or the publisher.")
-    ] = None,
-    title: Annotated[str, typer.Option(metavar="TEXT", help="What the report is called.")] = (
-        "What the data say"
-    ),
+    until: Annotated[str | None, option("WHEN", "Up to then; else up to now.")] = None,
+    time: Annotated[str | None, option("NAME", "The attribute that says when an event was.")] = None,
+    by: Annotated[str | None, option("NAME", "Tell events apart by this one; class, or the publisher.")] = None,
+    title: Annotated[str, option("TEXT", "What the report is called.")] = ("What the data say"),
     checkpoint: Checkpoint = None,
     master: Master = None,
     remote: Remote = None,
