@@ -65,8 +65,8 @@ def opened(
     chosen = dict(_setting(one) for one in settings or ())
     if error_console().is_terminal and not own_bar:
         chosen.setdefault("spark.ui.showConsoleProgress", "true")
-    for name, file in said().items():
-        os.environ[variable(name)] = os.path.abspath(file)  # from there workers inherit it
+    for credential, file in said().items():
+        os.environ[variable(credential)] = os.path.abspath(file)  # from there workers inherit it
     with ExitStack() as kept:
         with _starting():
             session = quiet_session(master, remote=remote, name=f"palio {name}", settings=chosen)
