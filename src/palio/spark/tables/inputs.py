@@ -1,12 +1,14 @@
 """Where a job's tables come from: files of lines, Parquet, a lake, the journals of a broker or a store.
 
 Lines are read by Palio, not by Spark: what a number or a time is, is the same as at a broker. What a line says
-becomes an encoded notification, and a line that says nothing sensible a row with the reason.
+becomes an encoded notification, and a line that says nothing sensible a row with the reason. A small file is
+read by this process, if Spark is on this machine, too: that is done before Spark has begun.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +17,15 @@ from palio.model import jsontext
 from palio.model.errors import PalioError
 from palio.model.formats import JSON_LINES, Reading, file_format
 from palio.spark.errors import UnknownInput
-from palio.spark.frames import EVENT, FILTER, PARTITIONS_A_CORE, PAYLOAD, SUBSCRIPTION, lies_evenly
+from palio.spark.frames import (
+    EVENT,
+    FILTER,
+    PARTITIONS_A_CORE,
+    PAYLOAD,
+    SUBSCRIPTION,
+    lies_evenly,
+    travels_by_artifacts,
+)
 from palio.spark.runtime.session import cores_of
 from palio.spark.source.journals import absolute, open_journals
 from palio.spark.tables.positions import InJournals, InLake, Positioned, with_ids
@@ -30,6 +40,8 @@ REASON = "reason"
 _STORES = ("palio://", "sqlite://", "postgresql://", "palios://")
 _NUMBER = "number"
 _LEAST_PARTS = "spark.sql.files.minPartitionNum"
+# A file of lines up to this size is small: it takes a fraction of a second, and Spark about one to begin.
+SMALL_FILE = 1 << 20
 
 Batches = Iterator["pyarrow.RecordBatch"]
 
@@ -41,7 +53,7 @@ def events_at(spark: SparkSession, place: str, *, id: str | None = None) -> Data
     unless the line cannot be read. Raises `UnknownInput`.
     """
     if has_lines(place):
-        return _lines(spark, place).mapInArrow(_events, f"{EVENT} string, {PAYLOAD} binary, {REASON} string")
+        return _converted(spark, place, _events, f"{EVENT} string, {PAYLOAD} binary, {REASON} string")
     return identified(table_at(spark, place), place, id=id)
 
 
@@ -82,7 +94,7 @@ def subscriptions_at(spark: SparkSession, place: str) -> DataFrame:
     A filter without an id has the number of its line. Raises `UnknownInput`.
     """
     if has_lines(place):
-        return _lines(spark, place).mapInArrow(_subscriptions, f"{SUBSCRIPTION} string, {FILTER} string")
+        return _converted(spark, place, _subscriptions, f"{SUBSCRIPTION} string, {FILTER} string")
     return parquet_at(spark, place)
 
 
@@ -157,6 +169,38 @@ def has_lines(place: str) -> bool:
     return file_format(place) is JSON_LINES
 
 
+def _converted(
+    spark: SparkSession, place: str, convert: Callable[[Batches], Batches], schema: str
+) -> DataFrame:
+    """What the lines of a place become."""
+    import pyarrow  # noqa: PLC0415
+
+    _require_file(place)
+    here = None if travels_by_artifacts(spark) else _small_file(Path(place))
+    if here is None:
+        return _lines(spark, place).mapInArrow(convert, schema)
+    return spark.createDataFrame(pyarrow.Table.from_batches(convert(iter([here]))), schema)
+
+
+def _small_file(path: Path) -> pyarrow.RecordBatch | None:
+    """The lines of a small file with their numbers, as Spark would find them; None if it has to look itself."""
+    import pyarrow  # noqa: PLC0415
+
+    if path.suffix == ".gz" or not path.is_file() or path.stat().st_size > SMALL_FILE:
+        return None
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return None
+    lines = re.split("\r\n|\r|\n", text)
+    if not lines[-1]:
+        lines.pop()
+    numbers = [str(number) for number in range(1, len(lines) + 1)]
+    return pyarrow.RecordBatch.from_arrays(
+        [pyarrow.array(numbers, pyarrow.string()), pyarrow.array(lines, pyarrow.string())], [_NUMBER, "value"]
+    )
+
+
 def _lines(spark: SparkSession, place: str) -> DataFrame:
     """The lines of a file with their numbers; of several files, as if they were one, by the order of names.
 
@@ -166,7 +210,6 @@ def _lines(spark: SparkSession, place: str) -> DataFrame:
     """
     from pyspark.sql import Window, functions  # noqa: PLC0415
 
-    _require_file(place)
     block = ("file_path", "file_block_start")
     lines = spark.read.text(place).select(
         "value",
