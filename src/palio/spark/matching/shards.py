@@ -102,6 +102,18 @@ def build_shards(
     and read; without one the files become artifacts, or lie in a temporary folder if all of Spark is on this
     machine.
     """
+    return build_counted_shards(subscriptions, None, invalid=invalid, storage=storage, size=size)
+
+
+def build_counted_shards(
+    subscriptions: DataFrame,
+    number: int | None,
+    *,
+    invalid: str = "error",
+    storage: str | None = None,
+    size: int = SHARD_SUBSCRIPTIONS,
+) -> Shards:
+    """The same of so many subscriptions, for whoever has counted them already."""
     if invalid not in ("error", "skip"):
         raise ValueError(f'invalid is "error" or "skip", not {invalid!r}.')
     require_columns("subscriptions", subscriptions, SUBSCRIPTION, FILTER)
@@ -110,7 +122,7 @@ def build_shards(
     as_artifacts = storage is None and travels_by_artifacts(spark)
     given_folder = None if storage is None else str(shared_folder("storage", storage))
     folder = None if as_artifacts else given_folder or scratch_folder()
-    count = max(1, math.ceil(given.count() / size))
+    count = max(1, math.ceil((given.count() if number is None else number) / size))
     built = given.repartition(count).mapInArrow(partial(_build, folder), _BUILT)
     if as_artifacts:
         reports = _as_artifacts(spark, built)
