@@ -17,7 +17,8 @@ if "PALIO_ORIGIN" in os.environ and "-m pyspark." in " ".join(sys.orig_argv):
     import socket
 
     words = sys.orig_argv[sys.orig_argv.index("-m") + 1 :]
-    request = {"words": words, "path": sys.path, "environment": dict(os.environ)}
+    path = [os.getcwd(), *sys.path]  # as Python does for -m, though later
+    request = {"words": words, "path": path, "environment": dict(os.environ)}
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as origin:
         origin.connect(os.environ["PALIO_ORIGIN"])
         socket.send_fds(origin, [json.dumps(request).encode()], [0, 1, 2])
