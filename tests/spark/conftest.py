@@ -25,7 +25,7 @@ from tests.client.conftest import pytest_pyfunc_call  # noqa: F401 - and so are 
 STREAMING = "org.apache.spark.sql.execution.streaming.checkpointing"
 SETTINGS = {
     "spark.driver.memory": "1g",
-    "spark.driver.maxResultSize": "16m",  # what grows with the data has no business on the driver
+    "spark.driver.maxResultSize": "8m",  # what grows with the data has no business on the driver
     "spark.sql.shuffle.partitions": "2",  # each is a task, and for a stream a process of Python and a state
     "spark.sql.adaptive.enabled": "false",  # plans of a few rows are not worth a second thought
     "spark.sql.codegen.wholeStage": "false",  # nor worth a compiler, which takes longer than they do
@@ -35,6 +35,9 @@ SETTINGS = {
     # Nor are files with checksums, and links that are followed by starting `readlink`.
     "spark.sql.streaming.checkpointFileManagerClass": f"{STREAMING}.FileSystemBasedCheckpointFileManager",
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",  # a file for each batch
+    # What was done is told to nobody.
+    "spark.sql.ui.explainMode": "simple",
     # Where in the program an error comes from is asked for at every step of a plan.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
 }
@@ -96,6 +99,8 @@ def spark(origin, tmp_path_factory):
             patch.setenv("PALIO_ORIGIN", origin)
             found = kept.enter_context(session("local[2]", name="tests", settings=settings))
         without_checksums(found)
+        few = kept.enter_context(pytest.MonkeyPatch.context())
+        few.setattr("palio.spark.matching.bulk.PARTITIONS_A_CORE", 1)  # of a few rows, each is still a task
         yield found
 
 
