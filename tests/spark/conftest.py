@@ -26,7 +26,8 @@ STREAMING = "org.apache.spark.sql.execution.streaming.checkpointing"
 SETTINGS = {
     "spark.driver.memory": "1g",
     "spark.driver.maxResultSize": "8m",  # what grows with the data has no business on the driver
-    "spark.sql.shuffle.partitions": "2",  # each is a task, and for a stream a process of Python and a state
+    "spark.sql.shuffle.partitions": "1",  # each is a task, and for a stream a process of Python and a state
+    "spark.sql.leafNodeDefaultParallelism": "1",
     "spark.sql.adaptive.enabled": "false",  # plans of a few rows are not worth a second thought
     "spark.sql.codegen.wholeStage": "false",  # nor worth a compiler, which takes longer than they do
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -108,6 +109,17 @@ def without_checksums(spark) -> None:
     """A file with its checksum beside it is two, and two times a `chmod`."""
     files = getattr(spark._jvm, "org.apache.hadoop.fs.FileSystem")
     files.getLocal(spark._jsc.hadoopConfiguration()).setWriteChecksum(False)
+
+
+@pytest.fixture(scope="module")
+def several_parts(spark) -> Iterator[None]:
+    """Tables are in two parts, before and after they are shuffled: for tests of what is done with them."""
+    names = ("spark.sql.shuffle.partitions", "spark.sql.leafNodeDefaultParallelism")
+    for name in names:
+        spark.conf.set(name, "2")
+    yield
+    for name in names:
+        spark.conf.set(name, SETTINGS[name])
 
 
 @pytest.fixture(scope="session")

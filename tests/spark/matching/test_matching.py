@@ -21,6 +21,8 @@ from palio.spark.tables.inputs import partitions_of
 from tests.slices import sliced
 from tests.spark.engines import collected, frame_of
 
+pytestmark = pytest.mark.usefixtures("several_parts")
+
 ENTRIES = [
     ("a", 'symbol = "ACME" and price > 100'),
     ("b", "price > 90"),
