@@ -44,6 +44,12 @@ def impatient(monkeypatch):
     monkeypatch.setattr(from_broker, "connect", soon)
 
 
+@pytest.fixture
+def told_where(monkeypatch):
+    """Errors of Spark say where in the program they come from, as they do for users."""
+    monkeypatch.setattr("pyspark.errors.utils._enable_debugging_cache", True)
+
+
 CASES = {
     "a lake that is not there": (("backtest", "x > 1", "{}/palio-lake"), "`palio spark archive` makes a lake."),
     "a lake without a version": (("stats", "{}/half-a-lake"), "`palio spark archive` makes one."),
@@ -82,7 +88,8 @@ CODES = {"no broker": 4, "a folder that cannot be": 6, "a report that cannot be"
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_it_ends_in_a_sentence(spark, command, place, impatient, case):
+@pytest.mark.usefixtures("impatient", "told_where")
+def test_it_ends_in_a_sentence(spark, command, place, case):
     words, sentence = CASES[case]
     result = command("spark", *(word.replace("{}", str(place)) for word in words))
     assert result.exit_code == CODES.get(case, 3), result.stdout

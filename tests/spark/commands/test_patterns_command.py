@@ -13,6 +13,7 @@ import palio.spark
 import palio.sync
 import palio.testing
 from palio.model.moments import parse_time
+from palio.spark import jobs
 from tests.spark.filling import fill
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
@@ -65,10 +66,15 @@ def test_a_journal_at_once_and_with_a_checkpoint(spark, command, tmp_path, patte
     assert (line["pattern"], line["key"]) == ("jump", {"symbol": "ACME"})
     assert [one["id"] for one in line["events"]] == ["b/1", "b/3"]
     assert "1 match" in at_once.stderr
-    stream = ("spark", "patterns", url, "-p", patterns, "--checkpoint", str(tmp_path / "checkpoint"))
+    state = str(tmp_path / "checkpoint")
+    stream = ("spark", "patterns", url, "-p", patterns, "--checkpoint", state, "--delay", "1s")
     assert lines(command(*stream)) == [line]
     fill(url, [{"symbol": "PALI", "price": 9.0}], at=1_700_006_410.0)
-    assert [[one["id"] for one in found["events"]] for found in lines(command(*stream))] == [["b/2", "b/4"]]
+    found = []
+    goes_on = {"checkpoint": state, "delay": "1s", "each": found.append}
+    assert jobs.patterns(spark, url, {"jump": JUMP["pattern"]}, **goes_on).matches == 1
+    assert [[one["id"] for one in row["events"]] for row in found] == [["b/2", "b/4"]]
+    assert jobs.patterns(spark, url, {"jump": JUMP["pattern"]}, **goes_on).matches == 0, "all is done"
 
 
 def test_what_is_found_is_published_once_and_written(spark, command, tmp_path, patterns):

@@ -174,7 +174,7 @@ def test_statistics_of_lines_leave_nothing_in_the_memory_of_spark(spark, tmp_pat
     assert set(kept()) == before
 
 
-def test_patterns_in_a_lake_and_in_a_stream(spark, url, tmp_path):
+def test_patterns_in_a_lake_go_on_in_their_checkpoint(spark, url, tmp_path):
     texts = {"drop": "A[price = 99] then B[price = 0] within 5 min"}
     lake, heard, rows = str(tmp_path / "lake"), [], []
     jobs.archive(spark, url, lake)
@@ -193,11 +193,7 @@ def test_patterns_in_a_lake_and_in_a_stream(spark, url, tmp_path):
     assert found == jobs.PatternsFound(matches=2) == heard[-1]
     assert [[one["step"] for one in row["events"]] for row in rows] == [["A", "B"]] * 2
     assert spark.read.parquet(str(tmp_path / "found")).count() == 2
-    streaming = {"checkpoint": str(tmp_path / "stream"), "delay": "1s"}
-    assert jobs.patterns(spark, url, texts, each=rows.append, **streaming).matches == 2
-    assert len(rows) == 4
-    assert jobs.patterns(spark, url, texts, **streaming).matches == 0  # all is done
-    for wrong in ({"follow": True}, {"close": True, **streaming}):
+    for wrong in ({"follow": True}, {"close": True, "checkpoint": str(tmp_path / "stream")}):
         with pytest.raises(WrongOption, match=next(iter(wrong))):
             jobs.patterns(spark, url, texts, **wrong)
 

@@ -20,6 +20,7 @@ from palio.spark.source.rows import UTC_MICROSECONDS
 from tests.spark.filling import MIDNIGHT, fill
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
+pytestmark = pytest.mark.usefixtures("several_parts")
 
 SIDES = ("only_first", "only_second", "both")
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import os
 import re
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import functions
 
@@ -18,6 +20,8 @@ from palio.spark.matching import bulk
 from palio.spark.tables.inputs import partitions_of
 from tests.slices import sliced
 from tests.spark.engines import collected, frame_of
+
+pytestmark = pytest.mark.usefixtures("several_parts")
 
 ENTRIES = [
     ("a", 'symbol = "ACME" and price > 100'),
@@ -119,10 +123,11 @@ def test_events_are_spread_evenly_whatever_their_ids_are(spark, id):
 def test_files_that_lie_evenly_are_not_spread(spark, tmp_path, case):
     files, parts = case
     place = str(tmp_path / "events")
+    os.mkdir(place)
     first = 0
-    for rows in files:
-        some = spark.range(first, first + rows, 1, 1).selectExpr("id AS event_id", "id % 7 AS x")
-        some.write.mode("append").parquet(place)
+    for number, rows in enumerate(files):
+        ids = range(first, first + rows)
+        pq.write_table(pa.table({"event_id": ids, "x": [id % 7 for id in ids]}), f"{place}/{number}.parquet")
         first += rows
     events = spark.read.parquet(place)
     filters = frame_of(spark, [(1, "x > 4"), (2, "x = 0")])
@@ -185,19 +190,19 @@ def test_what_a_worker_holds_is_bounded_whatever_comes_next():
 
 
 def test_a_result_larger_than_the_driver_takes_does_not_come_to_it(spark):
-    """The session takes results of at most 16 MB (see conftest); this one has 32."""
+    """The session takes results of at most 8 MB (see conftest); this one has 16."""
     from py4j.protocol import Py4JJavaError
     from pyspark.sql import Observation
 
     events = spark.range(1_000).select(functions.col("id").alias("event_id"), functions.lit(1).alias("x"))
-    subscriptions = spark.range(2_000).select(
+    subscriptions = spark.range(1_000).select(
         functions.col("id").alias("subscription_id"), functions.lit("x = 1").alias("filter")
     )
     pairs = palio.spark.match(events, subscriptions)
     seen = Observation()
     counted = pairs.observe(seen, functions.count("*").alias("pairs"))
     counted.write.format("noop").mode("overwrite").save()
-    assert seen.get["pairs"] == 2_000_000
+    assert seen.get["pairs"] == 1_000_000
     with pytest.raises(Py4JJavaError, match="maxResultSize"):
         pairs.toArrow()
 

@@ -16,6 +16,8 @@ from palio.matching.patterns import Detector, watermark_for
 from palio.spark.runtime.queries import run_to_end
 from tests.slices import sliced
 
+pytestmark = pytest.mark.usefixtures("several_parts")
+
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 SIENA = [("B", 4), ("A", 3), ("A", 1), ("B", 2), ("A", 5), ("B", 6), ("A", 7), ("B", 8)]
 SEQUENCE = 'A[what = "A"] then B[what = "B"] within 1 h'

@@ -1,28 +1,28 @@
-"""What every Python does first that Spark starts in tests, as this folder is on its path: import once for all.
+"""What every Python does first that Spark starts in tests, as this folder is on its path: let another be it.
 
-Spark keeps a process for each sort of worker, and forks workers from it: for tasks, and for planning a read or
-a write of `format("palio")`. A worker imports pandas, pyarrow and palio before its first task, which takes
-longer than the tasks of a test, and it is ended when it has been idle for a minute. Forked from a process that
-has them, it begins at once.
+Spark starts a process for each sort of worker: for tasks, for planning a read or a write of `format("palio")`,
+and two for each stream. Each would import pandas, pyarrow and palio, which takes two seconds and is longer than
+what it is there for. `origin.py` has done that once, and forks a process that is what this one would be; this
+one stays behind, hands on the signal by which Spark ends it, and ends as the other does.
 """
 
 from __future__ import annotations
 
+import os
 import sys
 
-if "pyspark.daemon" in sys.orig_argv:
-    import pandas  # noqa: F401 - all of these are for the workers
-    import pyarrow.compute
-    import pyarrow.parquet  # noqa: F401
-    import pyspark.sql.worker.plan_data_source_read
-    import pyspark.worker  # noqa: F401
+if "PALIO_ORIGIN" in os.environ and "-m pyspark." in " ".join(sys.orig_argv):
+    import json
+    import signal
+    import socket
 
-    import palio.spark.lake.archiving
-    import palio.spark.lake.rewriting
-    import palio.spark.lookback.backtesting
-    import palio.spark.matching.bulk
-    import palio.spark.patterns.finding
-    import palio.spark.source.format
-    import palio.spark.source.from_broker
-    import palio.spark.source.from_store
-    import palio.spark.stats.event_scans  # noqa: F401
+    words = sys.orig_argv[sys.orig_argv.index("-m") + 1 :]
+    path = [os.getcwd(), *sys.path]  # as Python does for -m, though later
+    request = {"words": words, "path": path, "environment": dict(os.environ)}
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as origin:
+        origin.connect(os.environ["PALIO_ORIGIN"])
+        socket.send_fds(origin, [json.dumps(request).encode()], [0, 1, 2])
+        process = json.loads(origin.recv(64))
+        signal.signal(signal.SIGTERM, lambda *_: os.kill(process, signal.SIGTERM))
+        code = origin.recv(64)
+    os._exit(json.loads(code or b"1"))

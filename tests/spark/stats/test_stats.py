@@ -20,6 +20,7 @@ from palio.spark.stats.preparing import prepared
 from tests.spark.filling import MIDNIGHT, fill
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
+pytestmark = pytest.mark.usefixtures("several_parts")
 
 DRAW = random.Random(9)
 EVENTS = [

@@ -8,14 +8,16 @@ import pytest
 import palio.spark
 from palio.spark.errors import WrongOption
 from palio.spark.runtime.folders import shared_folder
+from palio.spark.tables import inputs
 from palio.spark.tables.inputs import events_at, subscriptions_at
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 
 @pytest.fixture
-def small_blocks(spark):
-    """Spark reads a file in many blocks, several of them in one partition."""
+def small_blocks(spark, monkeypatch):
+    """Spark reads a file in many blocks, several of them in one partition, however small it is."""
+    monkeypatch.setattr(inputs, "SMALL_FILE", 0)
     names = ("spark.sql.files.maxPartitionBytes", "spark.sql.files.openCostInBytes")
     before = [spark.conf.get(name) for name in names]
     spark.conf.set(names[0], "1000")
@@ -61,6 +63,45 @@ def test_a_filter_without_an_id_has_the_number_of_its_line(spark, tmp_path, smal
     file.write_text("".join(f"x > {n}\n" if n % 3 else "# a remark\n" for n in range(1, 400)))
     found = {row.subscription_id: row.filter for row in subscriptions_at(spark, str(file)).collect()}
     assert found == {str(n): f"x > {n}" for n in range(1, 400) if n % 3}
+
+
+def test_a_small_file_has_the_lines_that_spark_would_find(spark, tmp_path, monkeypatch):
+    """However they end, with a mark at its beginning, and also if there are none, or it is no text."""
+    file, empty = tmp_path / "events.jsonl", tmp_path / "empty.jsonl"
+    said = ['\ufeff{"line": 1}\r\n', "\r", '{"line": 3, "text": "a\u2028b\x85c"}\n', "\n", "{\n", '{"line": 6}']
+    file.write_bytes("".join(said).encode())
+    empty.touch()
+    small = inputs.SMALL_FILE
+    found = []
+    for limit in (small, 0):
+        monkeypatch.setattr(inputs, "SMALL_FILE", limit)
+        found.append(events_at(spark, str(file)).orderBy("event_id").collect())
+        assert events_at(spark, str(empty)).count() == 0
+    assert found[0] == found[1]
+    assert [(row.event_id, row.reason is None) for row in found[0]] == [
+        ("1", True),
+        ("3", True),
+        ("5", False),
+        ("6", True),
+    ]
+    monkeypatch.setattr(inputs, "SMALL_FILE", small)
+    file.write_bytes(b'{"line": "\xff"}\n')
+    with pytest.raises(Exception, match="can't decode byte 0xff"):
+        events_at(spark, str(file)).collect()
+
+
+def test_a_small_file_is_no_work_for_spark(spark, tmp_path):
+    file = tmp_path / "events.jsonl"
+    file.write_text("\n".join(lines(1, 30)))
+    scheduler = spark.sparkContext._jsc.sc().dagScheduler()
+    begun = scheduler.numTotalJobs()
+    assert numbers(spark, file) == [(n, n) for n in range(1, 31) if n % 5]
+    assert scheduler.numTotalJobs() == begun
+    folder = tmp_path / "folder.jsonl"
+    folder.mkdir()
+    file.rename(folder / "a.jsonl")
+    assert numbers(spark, folder) == [(n, n) for n in range(1, 31) if n % 5]
+    assert scheduler.numTotalJobs() > begun
 
 
 @pytest.mark.parametrize("place", ["s3a://bucket/runs", "hdfs://name:8020/runs", "file://host/runs"])

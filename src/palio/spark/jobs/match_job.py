@@ -104,7 +104,7 @@ def match(
     if output is None:
         return Matched(pairs)
     write_table(pairs, output, overwrite=overwrite)
-    return Matched(spark.read.parquet(output), output)
+    return Matched(spark.read.schema(pairs.schema).parquet(output), output)
 
 
 def match_new(

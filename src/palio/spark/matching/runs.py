@@ -112,25 +112,23 @@ def match_new(
     spark = events.spark
     make_folder(folder / _RUNS)
     seen_at = f"subscriptions/{_mark(number)}"
-    _known_since(spark, folder, subscriptions, last, number).write.parquet(str(folder / seen_at))
-    seen = spark.read.parquet(str(folder / seen_at))
-    _require_single(seen)
-    counts = {row[_SINCE]: row["count"] for row in seen.groupBy(_SINCE).count().collect()}
+    seen = _written(_known_since(spark, folder, subscriptions, last, number), folder / seen_at)
+    counts = _counted(seen)
     begins, ends = events.ends()
     behind = {since: upto for since, upto in last.behind.items() if since in counts}
     run = Run(number, begins | last.positions, "", seen_at, 0, counts.get(number, 0), behind)
     if last.positions and run.fresh:
         run.behind[number] = last.positions | begins
     goal = {journal: max(upto, ends.get(journal, 0)) for journal, upto in run.positions.items()}
-    matching = _Matching(seen, events, {"invalid": invalid, "partitions": partitions, "storage": storage})
+    options = {"invalid": invalid, "partitions": partitions, "storage": storage}
+    matching = _Matching(seen, counts, events, options)
     everything = sum(one.events for one in plan(run, goal, sys.maxsize)[0])
     rows = sys.maxsize if rows is None else max(rows, -(-everything // MOST_RUNS))
     done = 0
     while True:
         stretches, positions, behind = plan(run, goal, rows)
         pairs = f"pairs/{_mark(run.number)}"
-        matching.pairs(stretches).write.parquet(str(folder / pairs))
-        found = spark.read.parquet(str(folder / pairs)).count()
+        found = _written(matching.pairs(stretches), folder / pairs).count()
         run = msgspec.structs.replace(run, positions=positions, behind=behind, pairs=pairs, found=found)
         _commit(folder, run)
         done += sum(one.events for one in stretches)
@@ -165,8 +163,11 @@ def plan(run: Run, goal: Positions, rows: int) -> tuple[list[MatchStretch], Posi
 class _Matching:
     """Pairs of stretches; the index of the same subscriptions is built once."""
 
-    def __init__(self, seen: DataFrame, events: Positioned, options: Mapping[str, Any]) -> None:
+    def __init__(
+        self, seen: DataFrame, counts: Mapping[int, int], events: Positioned, options: Mapping[str, Any]
+    ) -> None:
         self._seen = seen
+        self._counts = counts
         self._events = events
         self._options = options
         self._shards: dict[int | None, Shards] = {}
@@ -177,8 +178,9 @@ class _Matching:
     def _stretch(self, one: MatchStretch) -> DataFrame:
         if one.since not in self._shards:
             chosen = self._seen if one.since is None else self._seen.where(f"{_SINCE} = {one.since}")
+            number = sum(self._counts.values()) if one.since is None else self._counts[one.since]
             building = {name: self._options[name] for name in ("invalid", "storage")}
-            self._shards[one.since] = build_shards(chosen, **building)
+            self._shards[one.since] = build_shards(chosen, number=number, **building)
         events = self._events.between(one.after, one.upto).drop(JOURNAL, SEQUENCE)
         return match(events, self._shards[one.since], **self._options)
 
@@ -229,11 +231,31 @@ def _known_since(
     return joined.select(SUBSCRIPTION, REVISION, FILTER, since)
 
 
-def _require_single(subscriptions: DataFrame) -> None:
-    """An id that is there twice would have pairs of which nobody knows whose they are."""
-    doubled = subscriptions.groupBy(SUBSCRIPTION).count().where("count > 1").first()
-    if doubled is not None:
-        raise DoubledSubscriptions(doubled[SUBSCRIPTION])
+def _written(table: DataFrame, place: Path) -> DataFrame:
+    """A table, from where it has been written to; what it looks like is known."""
+    table.write.parquet(str(place))
+    return table.sparkSession.read.schema(table.schema).parquet(str(place))
+
+
+def _counted(subscriptions: DataFrame) -> dict[int, int]:
+    """How many there are, by the run since which they have been as they are.
+
+    An id that is there twice would have pairs of which nobody knows whose they are: `DoubledSubscriptions`.
+    """
+    by_id = subscriptions.groupBy(SUBSCRIPTION).agg(
+        functions.min(_SINCE).alias(_SINCE), functions.count("*").alias("times")
+    )
+    rows = by_id.groupBy(_SINCE).agg(
+        functions.count("*").alias("ids"),
+        functions.max("times").alias("most"),
+        functions.max_by(SUBSCRIPTION, "times").alias(SUBSCRIPTION),
+    )
+    counts = {}
+    for row in rows.collect():  # as many as there are runs, at the most
+        if row["most"] > 1:
+            raise DoubledSubscriptions(row[SUBSCRIPTION])
+        counts[row[_SINCE]] = row["ids"]
+    return counts
 
 
 def _mark(number: int) -> str:

@@ -88,13 +88,14 @@ def build_shards(
     invalid: str = "error",
     storage: str | None = None,
     size: int = SHARD_SUBSCRIPTIONS,
+    number: int | None = None,
 ) -> Shards:
     """Build the index of a table with `subscription_id`, of any type, and `filter`, the text.
 
     `invalid` says what becomes of a filter that cannot be read: "error" raises `BadSubscriptions`, "skip"
     leaves it out (`unreadable` shows which those are). `storage` is a folder that all executors can write to
     and read; without one the files become artifacts, or lie in a temporary folder if all of Spark is on this
-    machine.
+    machine. `number` is for whoever has counted the subscriptions already.
     """
     if invalid not in ("error", "skip"):
         raise ValueError(f'invalid is "error" or "skip", not {invalid!r}.')
@@ -106,7 +107,7 @@ def build_shards(
         folder = str(shared_folder("storage", storage))
     elif not travels_by_artifacts(spark):
         folder = scratch_folder()
-    count = max(1, math.ceil(given.count() / size))
+    count = max(1, math.ceil((given.count() if number is None else number) / size))
     built = given.repartition(count).mapInArrow(partial(_build, folder), _BUILT)
     reports = _as_artifacts(spark, built) if folder is None else _reports(built)
     told = tuple(one for one in reports if one.subscriptions or one.unreadable)

@@ -1,12 +1,14 @@
 """Where a job's tables come from: files of lines, Parquet, a lake, the journals of a broker or a store.
 
 Lines are read by Palio, not by Spark: what a number or a time is, is the same as at a broker. What a line says
-becomes an encoded notification, and a line that says nothing sensible a row with the reason.
+becomes an encoded notification, and a line that says nothing sensible a row with the reason. A small file is
+read by this process, if Spark is on this machine, too: that is done before Spark has begun.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,15 @@ from palio.model.errors import PalioError
 from palio.model.formats import JSON_LINES, Reading, file_format
 from palio.spark.arrow import Batches, arrow_schema
 from palio.spark.errors import UnknownInput
-from palio.spark.frames import EVENT, FILTER, PARTITIONS_A_CORE, PAYLOAD, SUBSCRIPTION, lies_evenly
+from palio.spark.frames import (
+    EVENT,
+    FILTER,
+    PARTITIONS_A_CORE,
+    PAYLOAD,
+    SUBSCRIPTION,
+    lies_evenly,
+    travels_by_artifacts,
+)
 from palio.spark.lookback.history import history
 from palio.spark.runtime.session import cores_of
 from palio.spark.source.journals import absolute, open_journals
@@ -30,6 +40,8 @@ from palio.spark.tables.positions import InJournals, InLake, Positioned, with_id
 REASON = "reason"
 _STORES = ("palio://", "sqlite://", "postgresql://", "palios://")
 _LEAST_PARTS = "spark.sql.files.minPartitionNum"
+# A file of lines up to this size is small: it takes a fraction of a second, and Spark about one to begin.
+SMALL_FILE = 1 << 20
 
 
 def events_at(spark: SparkSession, place: str, *, id: str | None = None) -> DataFrame:
@@ -142,6 +154,23 @@ def has_lines(place: str) -> bool:
     return file_format(place) is JSON_LINES
 
 
+def _small_file(path: Path) -> pa.RecordBatch | None:
+    """The lines of a small file with their numbers, as Spark would find them; None if it has to look itself."""
+    if path.suffix == ".gz" or not path.is_file() or path.stat().st_size > SMALL_FILE:
+        return None
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return None
+    lines = re.split("\r\n|\r|\n", text)
+    if not lines[-1]:
+        lines.pop()
+    numbers = [str(number) for number in range(1, len(lines) + 1)]
+    return pa.RecordBatch.from_pydict(
+        {"number": numbers, "value": lines}, arrow_schema("number string, value string")
+    )
+
+
 def _lines(spark: SparkSession, place: str) -> DataFrame:
     """The lines of a file with their numbers; of several files, as if they were one, by the order of names.
 
@@ -149,7 +178,6 @@ def _lines(spark: SparkSession, place: str) -> DataFrame:
     partition, so a line's place in its block is how far it is from the first one there; and before the block
     are the lines of all earlier ones, which have to be counted.
     """
-    _require_file(place)
     block = ("file_path", "file_block_start")
     lines = spark.read.text(place).select(
         "value",
@@ -224,4 +252,8 @@ def _mapped(
             named = [dict(zip(schema.names, row, strict=True)) for row in found]
             yield pa.RecordBatch.from_pylist(named, schema)
 
-    return _lines(spark, place).mapInArrow(rows, columns)
+    _require_file(place)
+    here = None if travels_by_artifacts(spark) else _small_file(Path(place))
+    if here is None:
+        return _lines(spark, place).mapInArrow(rows, columns)
+    return spark.createDataFrame(pa.Table.from_batches(rows(iter([here]))), columns)

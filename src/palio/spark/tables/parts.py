@@ -148,6 +148,7 @@ class Parts(Looks):
     def look(self, stage: str, make: Look, narrow: Look | None = None) -> DataFrame:
         """Raises `WrongCheckpoint` and `SourceChanged`, and what the look raises."""
         make_folder(self._folder / stage)
+        reader = self._spark.read
         for number, piece in enumerate(self.plan.cut.pieces):
             path = self._path(stage, number)
             if not path.exists():
@@ -158,9 +159,10 @@ class Parts(Looks):
                 sync_tree(self._folder / part.data)
                 with contextlib.suppress(FileExistsError):  # another run has done the same
                     create_once(path, msgspec.json.encode(part))
+                reader = reader.schema(found.schema)  # which is that of all parts
             self._done.add((stage, number))
             self._told(self.done)
-        return self._spark.read.parquet(*self.folders(stage))
+        return reader.parquet(*self.folders(stage))
 
     def folders(self, stage: str) -> list[str]:
         """Where what a look gave of each piece is, as Parquet, once it is done. Raises `WrongCheckpoint`."""
