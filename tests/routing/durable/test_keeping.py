@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from hypothesis import given
+from hypothesis import strategies as st
+
 from palio import Notification
-from palio.routing.durable.desk import DurableSettings
+from palio.routing.durable.desk import Desk, DurableSettings
 from palio.routing.durable.effects import Recovered
 from palio.routing.durable.facts import FactKind
 from palio.routing.durable.origin.journal import MARKS, OriginJournal
+from palio.routing.durable.origin.retention import Retention
 
 
 def publish(journal: OriginJournal, now: float, token: int) -> None:
@@ -53,3 +57,26 @@ def test_a_reader_that_is_slow_keeps_more():
         assert journal.trimmable(float(token)) == 0
     journal.progress("r", 50)
     assert journal.trimmable(200.0) == 50
+
+
+@given(st.lists(st.sampled_from(["a", "b", "c", None])))
+def test_a_reader_that_goes_from_home_to_home_is_on_disk_all_the_time(homes):
+    """None stands for the completion of a write; after any of them the broker may crash."""
+    settings = DurableSettings()
+    desk, journal = Desk("o", settings, 1), OriginJournal("o", Recovered(), settings)
+    retention = Retention(desk, journal, introduced=None)
+    disk: dict[object, int] = {}
+    retention.register("r", "a")
+    for home in (None, *homes, *[None] * 3 * len(homes)):
+        if home is not None:
+            retention.register("r", home)
+        elif desk.effects:
+            write = desk.effects.pop(0)
+            if write.value is None:
+                disk.pop(write.fact, None)
+            else:
+                disk[write.fact] = write.value
+            desk.completed(write.token)
+            assert disk
+    assert not desk.effects
+    assert disk == {journal.fact("r"): 0}

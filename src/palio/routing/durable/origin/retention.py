@@ -58,10 +58,18 @@ class Retention:
                 then()
 
     def drop_stale(self) -> None:
-        """Forget that readers were at homes that they have left."""
-        stale, self._journal.stale = self._journal.stale, []
-        for fact in stale:
-            self._desk.save(fact, None)
+        """Forgets that readers were at homes that they have left, once it is on disk where they are.
+
+        A reader may be back at an earlier home before that: this is where it is, then, and not forgotten.
+        """
+        journal, waiting = self._journal, []
+        for fact in dict.fromkeys(journal.stale):
+            present = journal.fact(fact.subject) if fact.subject in journal.readers else None
+            if present in self._writing:
+                waiting.append(fact)
+            elif fact != present:
+                self._desk.save(fact, None)
+        journal.stale = waiting
 
     def progress(self, positions: Iterable[tuple[str, int]]) -> None:
         """Handles progress of readers: they are further."""
