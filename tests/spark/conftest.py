@@ -49,6 +49,8 @@ JAVA = (
     *("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"),
     # Room from the start: a heap, or the room for classes, that has to grow is looked through each time.
     *("-Xms1g", "-Xmn500m", "-XX:MetaspaceSize=400m"),
+    # And room for what is compiled: where it is full, methods are thrown out and compiled again, over and over.
+    "-XX:ReservedCodeCacheSize=240m",
     # Spark's own classes are what they were when they were last looked at.
     *("-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote"),
     # Hadoop starts a `chmod` for every file and folder that it makes, Java by default with a helper before it.
