@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
+import msgspec
 
-class BrokerCounts:
+
+class BrokerCounts(msgspec.Struct, eq=False):
     """Events that were dropped; connections and requests that were refused, by the name of the error."""
 
-    __slots__ = ("dropped", "refused", "refused_requests")
-
-    def __init__(self) -> None:
-        self.dropped: Counter[str] = Counter()
-        self.refused: Counter[str] = Counter()
-        self.refused_requests: Counter[str] = Counter()
+    dropped: Counter[str] = msgspec.field(default_factory=Counter)
+    refused: Counter[str] = msgspec.field(default_factory=Counter)
+    refused_requests: Counter[str] = msgspec.field(default_factory=Counter)

@@ -81,15 +81,12 @@ class Waiter:
             self.future.set_exception(problem)
 
 
-class PublishBatch:
+class PublishBatch(msgspec.Struct, eq=False):
     """Bodies that go out in one message, and who waits for how many of them, in their order."""
 
-    __slots__ = ("bodies", "size", "waiters")
-
-    def __init__(self) -> None:
-        self.bodies: list[Body] = []
-        self.waiters: list[tuple[Waiter, int]] = []
-        self.size = 0
+    bodies: list[Body] = []
+    waiters: list[tuple[Waiter, int]] = []
+    size: int = 0
 
     def apart(self) -> list[PublishBatch]:
         """A batch for each that waits."""

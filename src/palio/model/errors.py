@@ -78,9 +78,7 @@ def _constructor(kind: type, kw_only: bool) -> Callable[..., None]:
 
 @cache
 def _declaration(kind: type) -> tuple[dict[str, str], dict[str, Any], dict[str, int], set[str]]:
-    """What a kind and its bases declare: each with its annotation, defaults, what is cut, and what only the
-    sentence is given.
-    """
+    """What a kind and its bases declare: annotations, defaults, what is cut, what is for the sentence only."""
     declared: dict[str, str] = {}
     defaults: dict[str, Any] = {}
     for base in reversed(kind.__mro__):

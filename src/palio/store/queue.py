@@ -7,6 +7,8 @@ import time
 from collections import deque
 from collections.abc import Iterable, Sequence
 
+import msgspec
+
 from palio.routing.durable.effects import Append, Spool, StoreEffect
 
 # The most that one commit takes. A larger group is hardly faster, but the first of it waits for the last.
@@ -16,15 +18,12 @@ MAX_GROUP_BYTES = 8 << 20
 _EACH = 64  # bytes for an effect, whatever is in it
 
 
-class QueuedEffects:
+class QueuedEffects(msgspec.Struct, eq=False):
     """Effects that were submitted together."""
 
-    __slots__ = ("bytes", "effects", "when")
-
-    def __init__(self, effects: Sequence[StoreEffect], bytes: int) -> None:
-        self.effects = effects
-        self.bytes = bytes
-        self.when = time.monotonic()
+    effects: Sequence[StoreEffect]
+    bytes: int
+    when: float = msgspec.field(default_factory=time.monotonic)
 
 
 class Queue:

@@ -8,17 +8,16 @@ from collections.abc import Callable
 from heapq import heappop, heappush
 from itertools import count
 
+import msgspec
 
-class Timer:
+
+class Timer(msgspec.Struct, eq=False):
     """Something that is to happen at a time, unless it is cancelled."""
 
-    __slots__ = ("_callback", "also", "at", "cancelled")
-
-    def __init__(self, at: float, callback: Callable[[], None]) -> None:
-        self.at = at
-        self._callback = callback
-        self.cancelled = False
-        self.also: asyncio.TimerHandle | None = None  # by the time of this machine, if that comes first
+    at: float
+    _callback: Callable[[], None]
+    cancelled: bool = False
+    also: asyncio.TimerHandle | None = None  # by the time of this machine, if that comes first
 
     def cancel(self) -> None:
         self.cancelled = True

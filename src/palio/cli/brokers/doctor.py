@@ -16,7 +16,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from palio.cli.program.connecting import run
-from palio.cli.program.dressing import option
+from palio.cli.program.dressing import flag, option
 from palio.cli.program.terminal import ExitCode, error_console, help_epilog, output_console
 from palio.cli.spark.options import Master, Remote, Settings, opened
 from palio.client import connect
@@ -43,8 +43,7 @@ def doctor(
         list[str] | None, option("HOST:PORT", "A port that shall be free; 7070 and 7080 by default.")
     ] = None,
     executors: Annotated[
-        bool,
-        typer.Option("--executors/--no-executors", help="Whether to start Spark and look at its executors."),
+        bool, flag("--executors/--no-executors", "Whether to start Spark and look at its executors.")
     ] = True,
     master: Master = None,
     remote: Remote = None,

@@ -8,7 +8,6 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from rich.console import Console
 from rich.text import Text
 
@@ -60,15 +59,13 @@ def up(
         str | None, option("NAME", "How interest spreads: covering, merging, identity, simple, flooding.")
     ] = None,
     advertisements: Annotated[
-        bool | None,
-        typer.Option("--advertisements/--no-advertisements", help="Only what is advertised may be published."),
+        bool | None, flag("--advertisements/--no-advertisements", "Only what is advertised may be published.")
     ] = None,
     hints: Annotated[str | None, option("FILE", "Of palio spark stats: how frequent values are.")] = None,
     log_level: Annotated[str | None, option("LEVEL", "debug, info, warning or error.")] = None,
     log_format: Annotated[str | None, option("FORMAT", "text or json.")] = None,
     authentication: Annotated[
-        bool | None,
-        typer.Option("--authentication/--no-authentication", help="Let in only who shows who they are."),
+        bool | None, flag("--authentication/--no-authentication", "Let in only who shows who they are.")
     ] = None,
     certificate: Annotated[str | None, option("FILE", "Speak TLS, with this certificate (PEM).")] = None,
     key: Annotated[str | None, option("FILE", "The key of the certificate.")] = None,

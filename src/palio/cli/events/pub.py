@@ -68,8 +68,7 @@ def pub(
     lifetime: Annotated[str | None, option("SPAN", "When it need not be delivered any more: 30s, 1h.")] = None,
     priority: Annotated[int | None, typer.Option(min=0, max=9, help="9 is delivered first.")] = None,
     template: Annotated[
-        bool | None,
-        typer.Option("--template/--raw", help="Fill in {n} and so on. By default in arguments only."),
+        bool | None, flag("--template/--raw", "Fill in {n} and so on. By default in arguments only.")
     ] = None,
     no_wait: Annotated[bool, flag("--no-wait", "Do not wait for confirmations.")] = False,
     as_json: Annotated[bool, flag("--json", "For each event a line: where it is in the journal.")] = False,

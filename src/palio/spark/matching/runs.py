@@ -160,17 +160,14 @@ def plan(run: Run, goal: Positions, rows: int) -> tuple[list[MatchStretch], Posi
     return stretches, new.upto, {}
 
 
-class _Matching:
+class _Matching(msgspec.Struct, eq=False):
     """Pairs of stretches; the index of the same subscriptions is built once."""
 
-    def __init__(
-        self, seen: DataFrame, counts: Mapping[int, int], events: Positioned, options: Mapping[str, Any]
-    ) -> None:
-        self._seen = seen
-        self._counts = counts
-        self._events = events
-        self._options = options
-        self._shards: dict[int | None, Shards] = {}
+    _seen: DataFrame
+    _counts: Mapping[int, int]
+    _events: Positioned
+    _options: Mapping[str, Any]
+    _shards: dict[int | None, Shards] = {}
 
     def pairs(self, stretches: Sequence[MatchStretch]) -> DataFrame:
         return reduce(lambda some, more: some.unionAll(more), map(self._stretch, stretches))

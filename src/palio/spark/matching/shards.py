@@ -175,16 +175,15 @@ def _write_shard(folder: Path, name: str, batches: Batches) -> ShardReport:
     return ShardReport(name, reading.count, reading.unreadable, reading.first_id, reading.first_reason, names)
 
 
-class _Reading:
+class _Reading(msgspec.Struct, eq=False):
     """Filters of batches with their positions, the ids at these positions, and what could not be read."""
 
-    def __init__(self) -> None:
-        self.ids: list[Any] = []
-        self.attributes: set[str] = set()
-        self.count = 0
-        self.unreadable = 0
-        self.first_id = ""
-        self.first_reason = ""
+    ids: list[Any] = []
+    attributes: set[str] = set()
+    count: int = 0
+    unreadable: int = 0
+    first_id: str = ""
+    first_reason: str = ""
 
     def entries(self, batches: Batches) -> Iterator[tuple[int, Filter]]:
         for batch in batches:
