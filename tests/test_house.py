@@ -12,7 +12,7 @@ from string import Formatter
 
 import pytest
 
-from tests.budgets import BUDGETS, OTHERS, folder_of, over_budget
+from tests.budgets import BUDGETS, OTHERS, WORKERS, folder_of, over_budget
 from tests.spreading import SlowSpreading, Spreading
 
 PAGES = "docs"
@@ -206,7 +206,7 @@ def test_a_module_that_is_not_on_the_map_is_found():
 
 
 def test_the_budgets_of_tests_add_up_to_five_minutes_on_two_cores(root):
-    assert sum(BUDGETS.values()) + OTHERS <= 2 * 300
+    assert sum(BUDGETS.values()) + OTHERS <= WORKERS * 300
     assert [folder for folder in BUDGETS if not (root / "tests" / folder).is_dir()] == []
 
 
