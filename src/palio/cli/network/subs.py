@@ -34,7 +34,7 @@ class WrongPlace(PalioError):
 
 @app.callback(invoke_without_command=True)
 def subs(ctx: typer.Context, server: Server = None, durable: Durable = False, as_json: AsJson = False) -> None:
-    """Show the subscriptions of a broker's clients, and the durable ones at home here.
+    """Show subscriptions; end, pause, resume and move durable ones.
 
     A durable subscription is shown as @NAME, another one as @SESSION/HANDLE:
     that is what palio explain takes. The commands below are for durable ones.

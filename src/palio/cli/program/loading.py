@@ -43,7 +43,7 @@ class CommandEntry(NamedTuple):
 
     def _group(self, module: ModuleType) -> Any:
         group = typer.main.get_group(module.app)
-        group.help = self.summary
+        group.help = group.help or self.summary
         return group
 
 
