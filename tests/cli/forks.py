@@ -26,6 +26,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, TextIO
 
+from tests.forking import stand_in
+
 ROOT = Path(__file__).parents[2]
 PROGRAM = "palio.cli.main:main"
 # What a broker loads when it is started, and the commands that talk to it.
@@ -230,17 +232,10 @@ def _reap(control: socket.socket, children: set[int]) -> None:
 
 def _become(request: dict[str, Any], streams: list[int]) -> Callable[[], Any]:
     """Be a process as one is that a shell has started in the foreground."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    for place, one in enumerate(streams):
-        os.dup2(one, place)
-    for one in set(streams) - {0, 1, 2}:
-        os.close(one)
+    stand_in(streams, request["environment"])
     sys.stdin = sys.__stdin__ = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stdout = sys.__stdout__ = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stderr = sys.__stderr__ = open(2, "w", buffering=1, encoding="utf-8", closefd=False)  # noqa: SIM115
-    os.environ.clear()
-    os.environ.update(request["environment"])
     os.chdir(request["folder"])
     module, _, name = request["function"].partition(":")
     sys.argv = [module, *request["words"]]

@@ -78,7 +78,8 @@ def origin(java) -> Iterator[str]:
             listener.bind(place)
             listener.listen(64)
             process = subprocess.Popen(
-                [sys.executable, str(PRELOADING / "origin.py"), str(listener.fileno())],
+                [sys.executable, "-m", "tests.spark.preloading.origin", str(listener.fileno())],
+                cwd=Path(__file__).parents[2],
                 pass_fds=[listener.fileno()],
                 stdin=subprocess.PIPE,
             )

@@ -1,8 +1,8 @@
-"""The process from which Spark's Pythons are forked in tests: `python origin.py FD`, a listening socket.
+"""The process from which Spark's Pythons are forked in tests: `python -m tests.spark.preloading.origin FD`.
 
-It imports once what all of them need; whoever asks earlier waits. A request is one packet with the three
-standard streams; the answers are the number of the new process, and later how it ended. The origin ends when
-its own input does.
+FD is a listening socket. The process imports once what all of them need; whoever asks earlier waits. A request
+is one packet with the three standard streams; the answers are the number of the new process, and later how it
+ended. The origin ends when its own input does.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ import signal
 import socket
 import sys
 from contextlib import suppress
+
+from tests.forking import stand_in
 
 _PACKET = 1 << 17  # bytes; an environment is the largest part
 
@@ -86,14 +88,7 @@ def _reap(asking: dict[int, socket.socket]) -> None:
 
 def _become(request: dict, streams: list[int]) -> None:
     """Be the Python that asked, and end with it."""
-    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    for place, one in enumerate(streams):
-        os.dup2(one, place)
-    for one in set(streams) - {0, 1, 2}:
-        os.close(one)
-    os.environ.clear()
-    os.environ.update(request["environment"])
+    stand_in(streams, request["environment"])
     sys.path[:] = request["path"]
     module, *sys.argv[1:] = request["words"]
     code = 0

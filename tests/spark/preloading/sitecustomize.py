@@ -2,7 +2,7 @@
 
 Spark starts a process for each sort of worker: for tasks, for planning a read or a write of `format("palio")`,
 and two for each stream. Each would import pandas, pyarrow and palio, which takes two seconds and is longer than
-what it is there for. `origin.py` has done that once, and forks a process that is what this one would be; this
+what it is there for. `origin` has done that once, and forks a process that is what this one would be; this
 one stays behind, hands on the signal by which Spark ends it, and ends as the other does.
 """
 
