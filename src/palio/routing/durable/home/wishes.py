@@ -10,6 +10,8 @@ here meanwhile, its former home, which has not answered yet, must go on saying w
 
 from __future__ import annotations
 
+from itertools import islice
+
 import msgspec
 
 from palio.protocol.durable.subscriptions import Attach
@@ -55,8 +57,8 @@ class Wishes:
         self._desk = desk
         self._homes = homes
         self.by_name: dict[str, AttachWish] = {}
-        # By name and who looked for it: until when that one may believe that it is not here.
-        self._denied: dict[tuple[str, str], float] = {}
+        # By name, the latest last: who looked for it, and until when that one may believe that it is not here.
+        self._denied: dict[str, dict[str, float]] = {}
 
     def withdraw(self, session: str, name: str) -> bool:
         """Withdraw the wish of a session. Returns whether it was waiting for the subscription."""
@@ -86,20 +88,17 @@ class Wishes:
 
     def _deny(self, name: str, asker: str) -> None:
         now = self._desk.now
-        for denied, until in list(self._denied.items()):  # in their order: the first ones are over first
-            if until > now:
-                break
-            del self._denied[denied]
-        self._denied.pop((name, asker), None)
-        self._denied[name, asker] = now + GIVE_UP_AFTER * self._desk.settings.tick
+        self._denied[name] = self._denied.pop(name, {}) | {
+            asker: now + GIVE_UP_AFTER * self._desk.settings.tick
+        }
+        for first in list(islice(self._denied, 2)):  # more than is added, so that what is over goes by itself
+            if max(self._denied[first].values()) <= now:
+                del self._denied[first]
 
     def is_believed_missing(self, name: str, former_home: str) -> bool:
         """Whether somebody who looks for a subscription may still believe that it is not here.
 
         A former home that has looked for it has found it since.
         """
-        return any(
-            until > self._desk.now
-            for (denied, asker), until in self._denied.items()
-            if denied == name and asker != former_home
-        )
+        denied = self._denied.get(name, {})
+        return any(until > self._desk.now for asker, until in denied.items() if asker != former_home)
