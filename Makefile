@@ -73,6 +73,7 @@ bench: $(READY) java  ## measurements, each beside a yardstick of the same run
 	@$(BIN)/palio bench routing --subscriptions 10000
 	@$(BIN)/palio bench store
 	@$(BIN)/palio bench security
+	@$(BIN)/palio bench neighbours
 	@$(BIN)/palio bench spark
 
 experiments: $(READY)  ## the ready experiments, with reports in palio-sim/ (more than an hour on two cores)

@@ -102,7 +102,13 @@ class Server:
 
 
 def start_palio(
-    folder: Path, *, journal: bool, sync: str = "full", store: str = "", further: Sequence[str] = ()
+    folder: Path,
+    *,
+    journal: bool,
+    sync: str = "full",
+    store: str = "",
+    further: Sequence[str] = (),
+    pending: int = PENDING_BYTES,
 ) -> Server:
     """A broker; with a journal in the folder, or at the URL of a store; and with further options."""
     ready = folder / "ready.json"
@@ -111,7 +117,7 @@ def start_palio(
     words += ["--sync", sync] if journal else ["--no-journal"]
     words += ["--store", store] if store else []
     words += further
-    server = Server("palio", words, folder, {"PALIO_LIMITS": f"{{outgoing = {PENDING_BYTES}}}"})
+    server = Server("palio", words, folder, {"PALIO_LIMITS": f"{{outgoing = {pending}}}"})
     until = time.monotonic() + PATIENCE
     while not ready.exists():
         server.check(until)

@@ -88,6 +88,7 @@ PLAIN: dict[str, tuple[str, ...]] = {
     "bench store": ("--help",),
     "bench broker": ("--help",),
     "bench security": ("--help",),
+    "bench neighbours": ("--help",),
     "bench spark": ("--help",),
     "bench patterns": ("--help",),
     "doctor": ("--no-executors", "--store", STORE),

@@ -27,6 +27,7 @@ app = command_group(
     "palio bench store --events 5000",
     "palio bench broker --quick",
     "palio bench security --quick",
+    "palio bench neighbours --quick",
     "palio bench spark --events 2000 --subscriptions 300",
     "palio bench patterns --quick --ways plain",
 )
@@ -45,6 +46,7 @@ SUBJECTS = {
     "store": "Measure what a durable event costs on disk beside SQLite alone.",
     "broker": "Measure a broker on real sockets beside nats-server and mosquitto.",
     "security": "Measure what TLS and rights cost: the same broker with them and without.",
+    "neighbours": "Measure what one hostile client costs all others at a broker, attack by attack.",
     "spark": "Measure bulk matching on Spark beside Spark's own cross join.",
     "patterns": "Measure patterns in tables, in streams and without Spark, beside a self-join in Spark SQL.",
 }
