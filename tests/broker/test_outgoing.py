@@ -15,9 +15,13 @@ class Transport:
 
     def __init__(self):
         self.data = b""
+        self.unsent = 0
 
     def write(self, data):
         self.data += data
+
+    def get_write_buffer_size(self):
+        return self.unsent
 
     def set_write_buffer_limits(self, high):
         pass
@@ -97,3 +101,24 @@ def test_who_never_reads_its_answers_overflows():
     for _ in range(ANSWERS_FACTOR * LIMIT // 10 + 2):
         one.put(b"answer")
     assert one.overflowed
+
+
+@pytest.mark.parametrize("policy", ["drop-newest", "drop-oldest"])
+def test_while_memory_is_tight_no_event_waits_and_every_answer_does(policy):
+    one, transport = outgoing(policy)
+    one.pause()
+    one.put(event(1), 1)
+    one.put(b"answer 1")
+    one.tight = True
+    one.put(event(2), 1)
+    one.put(b"answer 2")
+    one.tight = False
+    one.put(event(3), 1)
+    transport.unsent = 70
+    assert one.waiting_answers == 2 * (4 + 8)
+    one.resume()
+    kept = [3] if policy == "drop-oldest" else [1, 3]
+    assert [one for one in sent(transport) if one.strip().isdigit()] == [event(number) for number in kept]
+    assert [one for one in sent(transport) if one.startswith(b"answer")] == [b"answer 1", b"answer 2"]
+    assert one.waiting_answers == 0
+    assert one.held == one.unsent == 70

@@ -12,6 +12,7 @@ import pytest
 
 import palio
 from palio import testing
+from palio.broker.scheduling import Scheduler
 from palio.broker.storing import NotKept, StoreBridge
 from palio.routing.clients import NoJournal
 from palio.routing.durable.effects import KeyedRecord, SaveFact
@@ -42,9 +43,9 @@ class Bridged:
         self.heard: list[Any] = []
         self.readings: list[bool] = []
         self.store = Slow()
-        self.bridge = StoreBridge(LIMIT, self.readings.append, logging.getLogger("palio.tests"))
+        self.bridge = StoreBridge(LIMIT, self.readings.append, Scheduler(), logging.getLogger("palio.tests"))
         self.bridge.store = self.store  # type: ignore[assignment]
-        self.bridge.begin(self.heard.extend)
+        self.bridge.begin(lambda message, source: self.heard.append(message))
 
     async def complete(self, *messages: Any) -> None:
         """In another thread, as a store does."""
@@ -77,7 +78,7 @@ async def test_what_a_store_says_while_it_is_closed_is_not_handled(caplog) -> No
         """The rest is written, and told, in the thread of whoever closes."""
         bridged.bridge.completed([Stored(1)])
 
-    def handle(messages: Sequence[Any]) -> None:
+    def handle(message: Any, source: str) -> None:
         raise StoreError("The store is closed.")  # as it says to what follows from its completions
 
     bridged.store.close = close  # type: ignore[attr-defined]
@@ -90,7 +91,7 @@ async def test_what_a_store_says_while_it_is_closed_is_not_handled(caplog) -> No
 
 
 async def test_what_cannot_be_handled_is_the_end_of_the_broker() -> None:
-    def handle(messages: Sequence[Any]) -> None:
+    def handle(message: Any, source: str) -> None:
         raise ValueError("never heard of it")
 
     bridged = Bridged()

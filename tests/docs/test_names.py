@@ -15,6 +15,7 @@ from palio.model.errors import PalioError
 ROOMS = {
     "http.md": ("palio", "palio.broker.gateway.origin_guard"),
     "spark.md": ("palio", "palio.spark", "palio.spark.errors"),
+    "operations.md": ("palio", "palio.broker.accounts", "palio.broker.limits"),
     "store.md": ("palio", "palio.store"),
     "security.md": ("palio", "palio.broker.limits", "palio.broker.dialling", "palio.protocol.frames"),
 }

@@ -36,7 +36,10 @@ _AS_THEY_ARE = (
 )
 # In letters: questions about journals, and where durable subscriptions live.
 _QUESTIONS = (letters.Fetch, letters.Browse, letters.Count)
-_HOMES = (letters.MoveOut, letters.MoveIn, letters.MovedIn, letters.Differs, letters.NotHere, letters.Newer)
+_HOMES = (
+    *(letters.MoveOut, letters.MoveIn, letters.MovedIn, letters.Differs, letters.NotHere, letters.Newer),
+    *(letters.Arrived, letters.Noted),
+)
 
 
 class Border:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from palio.broker.access import Access
+from palio.broker.accounts import Accounts
 from palio.broker.admission import Admission
 from palio.broker.connection import BrokerConnection
 from palio.broker.counts import BrokerCounts
@@ -31,6 +32,7 @@ from palio.broker.registry import Registry
 from palio.broker.request_guard import RequestGuard
 from palio.broker.rereading import Rereading
 from palio.broker.runner import EffectRunner
+from palio.broker.scheduling import Scheduler
 from palio.broker.settings import Settings, require_safe, split_address
 from palio.broker.storing import StoreBridge
 from palio.broker.tls import ServerTls
@@ -79,8 +81,13 @@ class BrokerServer:
         self.started = 0.0
         self._counts = counts = BrokerCounts()
         registry = Registry()
-        self.storing = StoreBridge(settings.limits.unwritten, registry.read, log)
-        self._runner = runner = EffectRunner(registry, self.storing, counts, self._host, log)
+        self.scheduler = scheduler = Scheduler()
+        self.accounts = Accounts(settings.limits.held, settings.limits.held_in_all)
+        registry.beaten = self.accounts.give_back
+        self.storing = StoreBridge(settings.limits.unwritten, registry.read, scheduler, log)
+        self._runner = runner = EffectRunner(
+            registry, self.storing, counts, self._host, scheduler=scheduler, log=log
+        )
         guard = RequestGuard(settings, self.now)
         self.admission = Admission(settings, self.access, guard, registry, counts, runner.handle, log)
         self._rereading = Rereading(self.access, registry, runner.handle, log)
@@ -103,6 +110,7 @@ class BrokerServer:
         self.carry_out = runner.carry_out
         self.take = intake.take
         self.inspected = intake.inspected
+        self.throttled = intake.throttled
         self.will_flush = registry.will_flush
         self.refresh_access = self._rereading.refresh
 
@@ -116,7 +124,7 @@ class BrokerServer:
         if security.certificate:
             self._rereading.tls = ServerTls(security.certificate, security.key, security.authority)
         loop = asyncio.get_running_loop()
-        self.storing.begin(self._runner.handle_completions)
+        self.storing.begin(self._runner.handle)
         self._runner.router = await self._make_router()
         host, port = split_address(settings.listen)
         try:
@@ -158,6 +166,7 @@ class BrokerServer:
             durable=settings.delivery,
             incarnation=int(self.now()),
             scoped=self.access.is_on,
+            patient=True,
         )
         if not settings.journal:
             return Router(configuration)

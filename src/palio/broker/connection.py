@@ -1,35 +1,42 @@
 """One connection of a broker, to a client or to a neighbour: a shell around a `Conversation`.
 
 It has the socket, the clock, and what the broker decides: who may come in, who has to wait, and what becomes of
-who does not read. What is said on it is handed to the broker, as (source, message). What the conversation does
-not allow ends the connection with a sentence; it never reaches the core.
+who does not read. What comes on it waits here until it is its turn (`scheduling`), and is understood a little
+at a time (`thinking`); then it is handed to the broker, as (source, message). What the conversation does not
+allow ends the connection with a sentence; it never reaches the core.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Hashable
+from functools import partial
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 
 from palio.broker.access import ANYONE, Principal
+from palio.broker.accounts import FAR, GRACE, SMALL, ShareUsedUp
 from palio.broker.border import Border, border
 from palio.broker.limits import MAX_NAME
 from palio.broker.misdirected import http_answer, where_http_is
 from palio.broker.outgoing import Outgoing, OutgoingStatistics
 from palio.broker.settings import Peer
 from palio.broker.states import TRANSITIONS, ConnectionState
+from palio.broker.thinking import Thought
 from palio.language import read_filter
+from palio.model.effort import Meter, metered
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
 from palio.protocol.conversation import SILENT, Conversation
-from palio.protocol.encoding import UnreadableMessage, decode, refusal_of
+from palio.protocol.encoding import ABOUT_CONTENT, UnreadableMessage, decode, refusal_of, unread
 from palio.protocol.frames import GREETING_FRAME, FrameTooLarge
 from palio.protocol.greeting import PROTOCOL, Greet, Role, Welcome
 from palio.protocol.heartbeat import Bye, Heartbeat
 from palio.protocol.inquiries import Inspect
-from palio.protocol.requests import Publish, Refused
+from palio.protocol.requests import Refused
 from palio.protocol.strangers import NotPalio
 from palio.protocol.violations import ProtocolViolation
 from palio.protocol.vocabulary import FROM_BROKERS, FROM_CLIENTS
@@ -37,8 +44,12 @@ from palio.protocol.vocabulary import FROM_BROKERS, FROM_CLIENTS
 if TYPE_CHECKING:
     from palio.broker.broker import BrokerServer
 
-# Seconds after which a message counts as one that costs the broker much: a filter that is hard to understand.
-LONG_THOUGHT = 0.05
+# Bytes that have come and wait for their turn, up to which more is read.
+READ_AHEAD = 1024 * 1024
+# How many times as much as clients a neighbour may have done: many clients stand behind it (a guess).
+LINK_WEIGHT = 8.0
+# Steps of understanding what a neighbour says: it is done piece by piece, however much it is.
+_WITHOUT_END = 1 << 62
 # States in which nothing more is taken from the other end.
 _ENDED = (ConnectionState.CLOSED, ConnectionState.DRAINING, ConnectionState.MOVED)
 
@@ -85,10 +96,17 @@ class BrokerConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._began = self._loop.time()
         self._conversation: Conversation[None]
+        self.owner: Hashable = None  # for whom what comes is done
+        self.weight = 1.0
         self._reading = True  # as far as the broker goes
         self._open = True  # and in fact
-        self._resting = False
-        self._waiting: deque[bytes] = deque()
+        self._waiting: deque[tuple[bytes, float]] = deque()  # messages, and when they came
+        self._waiting_bytes = 0
+        self._thought: Thought | None = None
+        self._lost_for: tuple[Exception | None] | None = None  # gone, and what it has said is still being heard
+        self.account: Hashable = self  # where what is held for it is counted, and how much was
+        self._counted = 0
+        self._over_since: float | None = None
         self.acting_for: Principal | None = None  # known without a greeting's token: it is from within
 
     def statistics(self) -> ConnectionStatistics:
@@ -147,6 +165,7 @@ class BrokerConnection(asyncio.Protocol):
         host, port = (self._transport.get_extra_info("peername") or ("?", 0))[:2]
         self.host = str(host)
         self.address = f"{host}:{port}"
+        self._work_for(("address", self.host) if self.peer is None else ("link", self.peer.address))
         self._converse()
         self.broker.admission.connected(self)
 
@@ -164,55 +183,122 @@ class BrokerConnection(asyncio.Protocol):
         )
 
     def data_received(self, data: bytes) -> None:
+        now = self._loop.time()
         try:
-            self._waiting += self._conversation.feed(data, self._loop.time())
+            payloads = self._conversation.feed(data, now)
         except NotPalio as problem:
             self._refuse_stranger(problem.spoken)
             return
         except FrameTooLarge as problem:
             self.refuse(problem)
             return
-        if not self._resting:
-            self._take()
-
-    def _take(self) -> None:
-        """Reads messages. Throttling: who makes the broker think for long has to wait as long."""
-        waiting = self._waiting
-        while waiting and self.state not in _ENDED:
-            payload = waiting.popleft()
-            began = self._loop.time()
-            kind: type | None = None
-            try:
-                kind = self._hear(payload)
-            except PalioError as problem:
-                self.refuse(problem)
-            except Exception:
-                self.broker.log.exception("A message could not be handled.", extra={"connection": self.name})
-                self.refuse(ProtocolViolation("The broker could not handle this message; this is its mistake."))
-            took = self._loop.time() - began
-            if took > LONG_THOUGHT and kind is not Publish and self.role is not Role.PEER:
-                self._rest(took)
-                return
-
-    def _rest(self, seconds: float) -> None:
-        self._resting = True
+        if payloads:
+            self._waiting.extend([(payload, now) for payload in payloads])
+            self._waiting_bytes += sum(map(len, payloads))
+            self.broker.scheduler.ready(self)
+        self._count()
         self._read_or_wait()
-        self._loop.call_later(seconds, self._go_on)
 
-    def _go_on(self) -> None:
-        self._resting = False
-        self._conversation.heartbeat.heard = self._loop.time()
-        self._take()
+    # Turns
+
+    def _work_for(self, owner: Hashable, weight: float = 1.0) -> None:
+        if self.owner is not None:
+            self.broker.scheduler.leave(self)
+        self.owner, self.weight = owner, weight
+
+    def take_turn(self, until: float) -> bool:
+        """Hears messages that have come, one after the other, until about that moment."""
+        while True:
+            if self._thought is None:
+                if not self._waiting or self.state in _ENDED:
+                    self._waiting.clear()
+                    self._waiting_bytes = 0
+                    break
+                payload, came = self._waiting.popleft()
+                self._waiting_bytes -= len(payload)
+                limit = _WITHOUT_END if self.role is Role.PEER else self.broker.settings.limits.steps
+                self._thought = Thought(partial(self._hear, payload, came), limit)
+            if not self._goes_on(self._thought, until):
+                return True
+            self._thought = None
+            if perf_counter() >= until and self._waiting and self.state not in _ENDED:
+                self._count()
+                self._read_or_wait()
+                return True
+        self._count()
         self._read_or_wait()
+        if self._lost_for is not None:
+            self._gone(*self._lost_for)
+        return False
+
+    def _goes_on(self, thought: Thought, until: float) -> bool:
+        """Whether a thought has come to its end."""
+        try:
+            return thought.go_on(until)
+        except PalioError as problem:
+            self.refuse(problem)
+        except Exception:
+            self.broker.log.exception("A message could not be handled.", extra={"connection": self.name})
+            self.refuse(ProtocolViolation("The broker could not handle this message; this is its mistake."))
+        return True
+
+    def _give_up_thinking(self) -> None:
+        """Nothing more of what has come is heard."""
+        self._waiting.clear()
+        self._waiting_bytes = 0
+        if self._thought is not None and not self._thought.is_current:
+            self._thought.give_up()
+            self._thought = None
+        self.broker.scheduler.leave(self)
+
+    # What is held
+
+    def _count(self) -> None:
+        """Counts what is held for the client, and ends the connection of one that is far over its share."""
+        held = len(self._conversation.frames) + self._waiting_bytes + self.outgoing.held
+        if held < SMALL or self.role is Role.PEER or self.state is ConnectionState.CLOSED:
+            held = 0
+        if held == self._counted and not held:
+            return
+        accounts = self.broker.accounts
+        accounts.change(self.account, held - self._counted)
+        self._counted = held
+        over = accounts.over(self.account) if held else 0.0
+        self.outgoing.tight = over > 1.0
+        if over <= 1.0:
+            self._over_since = None
+        elif self._over_since is None:
+            self._over_since = self._loop.time()
+        if over > FAR:
+            self._end_over_share()
+
+    def _count_for(self, account: Hashable) -> None:
+        self.broker.accounts.change(self.account, -self._counted)
+        self._counted = 0
+        self.account = account
+
+    def _end_over_share(self) -> None:
+        problem = ShareUsedUp(self.broker.accounts.share)
+        self.broker.admission.refused(problem, self.address, self.name)
+        self.abort(str(problem))
 
     def connection_lost(self, exception: Exception | None) -> None:
-        if self.is_live and self._waiting:
-            self._take()  # what was said before the end was meant, as far as it is no long thought again
+        if self.is_live and (self._waiting or self._thought is not None):
+            self._lost_for = (exception,)  # what was said before the end was meant
+            self.outgoing.disconnect()
+            self.broker.scheduler.ready(self)
+        else:
+            self._gone(exception)
+
+    def _gone(self, exception: Exception | None) -> None:
+        self._lost_for = None
         was_live = self.is_live
         moved = self.state is ConnectionState.MOVED
         if not self.reason:
             self.reason = f"The connection was lost: {exception}." if exception else "The other end closed it."
         self.go("lost")
+        self._give_up_thinking()
+        self._count()
         self.broker.admission.disconnected(self, was_live=was_live and not moved)
         if not self.closed.done():
             self.closed.set_result(self.reason)
@@ -226,22 +312,27 @@ class BrokerConnection(asyncio.Protocol):
         if self.state is ConnectionState.SUSPENDED:
             self.go("resumed")
         self.outgoing.resume()
+        self._count()
+        self._read_or_wait()
 
     # Hearing
 
-    def _hear(self, payload: bytes) -> type | None:
-        """Handles one message. Returns what it was, if it was one for the broker."""
+    def _hear(self, payload: bytes, came: float, meter: Meter) -> None:
+        """Handles one message, which came at a moment. What is found out about its content is metered."""
+        if self.role is Role.CLIENT and self._is_too_late(payload, came):
+            return
         try:
-            message = self._conversation.hear(payload)
+            with metered(meter):
+                message = self._conversation.hear(payload)
         except UnreadableMessage as problem:
             refusal = refusal_of(payload, problem) if self.role is Role.CLIENT and problem.error else None
             if refusal is None:
                 raise
             self.say(refusal)
-            return None
+            return
         kind = type(message)
         if kind is Inspect:
-            self.broker.inspected(self, message)
+            self.broker.inspected(self, message, meter)
         elif kind is Bye or kind is Refused:
             self.end(message.reason, quietly=True)
         elif kind is Greet:
@@ -249,8 +340,19 @@ class BrokerConnection(asyncio.Protocol):
         elif kind is Welcome:
             self._welcomed(message)
         elif message is not None:
-            self.broker.take(message, self, len(payload))
-        return kind
+            self.broker.take(message, self, len(payload), meter)
+
+    def _is_too_late(self, payload: bytes, came: float) -> bool:
+        """Throttling: whether a request that reasoning is needed for has waited too long, or for nobody."""
+        waited = self._loop.time() - came
+        if self._lost_for is None and waited <= self.broker.settings.limits.patience:
+            return False
+        request = unread(payload)
+        if request is None or request.kind not in ABOUT_CONTENT:
+            return False
+        if self._lost_for is None:
+            self.broker.throttled(self, request, waited)
+        return True
 
     def _greeted(self, greet: Greet) -> None:
         _require_name(greet.name)
@@ -258,6 +360,12 @@ class BrokerConnection(asyncio.Protocol):
         is_client = greet.role is Role.CLIENT
         self.name = self.principal.own(greet.name) if is_client else greet.name
         self.role = greet.role
+        if is_client:
+            self._work_for(self.principal.name)
+            if self.principal.name:
+                self._count_for(self.principal.name)
+        else:
+            self._work_for(("link", self.name), LINK_WEIGHT)
         settings = self.broker.settings
         limits = settings.limits
         self._conversation.welcome(
@@ -274,6 +382,7 @@ class BrokerConnection(asyncio.Protocol):
         _require_name(welcome.broker)
         self.name = welcome.broker
         self.role = Role.PEER
+        self._work_for(("link", self.name), LINK_WEIGHT)
         self.broker.admission.admit_peer(self, welcome.broker)
         self.go("greeted")
         self.broker.admission.linked(self, self.peer.kind, self.peer.cost)
@@ -287,11 +396,15 @@ class BrokerConnection(asyncio.Protocol):
     def put(self, payload: bytes, events: int = 0) -> None:
         """Send the bytes of a message, at the end of this turn."""
         self.outgoing.put(payload, events)
+        if self.outgoing.paused:
+            self._count()
         self.broker.will_flush(self)
 
     def flush(self) -> None:
         """Write what was said in this turn; end what is beyond its limits."""
         self.outgoing.flush()
+        if self.outgoing.unsent or self._counted:
+            self._count()
         if self.outgoing.paused:
             limit = self.broker.settings.limits.link
             if self.role is Role.PEER and self.outgoing.statistics().waiting_bytes > limit:
@@ -315,6 +428,12 @@ class BrokerConnection(asyncio.Protocol):
                 self.abort("It did not greet in time.")
         elif gone:
             self.abort(SILENT)
+        elif self._counted and self.is_live:
+            self.outgoing.look()
+            self._count()
+            self._read_or_wait()
+            if self._over_since is not None and now - self._over_since > GRACE:
+                self._end_over_share()
 
     def read(self, reading: bool) -> None:
         """Backpressure: read what comes in, or let it wait."""
@@ -323,7 +442,13 @@ class BrokerConnection(asyncio.Protocol):
             self._read_or_wait()
 
     def _read_or_wait(self) -> None:
-        wanted = self._reading and not self._resting
+        ahead = READ_AHEAD if self._open else READ_AHEAD // 2
+        wanted = (
+            self._reading
+            and self._waiting_bytes < ahead
+            and (self.outgoing.waiting_answers < ahead or self.role is Role.PEER)
+            and self._over_since is None
+        )
         if self._transport is not None and wanted != self._open and not self._transport.is_closing():
             self._open = wanted
             if wanted:
@@ -365,6 +490,7 @@ class BrokerConnection(asyncio.Protocol):
         self.go("refused" if self.state is ConnectionState.CONNECTING else event)
         if was_live:
             self.broker.admission.ended(self)
+        self._give_up_thinking()
         self.outgoing.resume()
         if self._transport is not None:
             self._transport.close()

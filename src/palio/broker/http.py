@@ -48,6 +48,7 @@ class HttpServer:
         listening = socket.create_server((host, port), family=family)
         settings = self._broker.settings
         patience = {
+            "scheduler": self._broker.scheduler,
             "callers": Callers(settings.limits, self._broker.admission.refused),
             "head_within": settings.gateway.body_within,
             "taken_within": 2 * settings.gateway.stalled,  # streams end themselves before that, and say so
@@ -56,7 +57,7 @@ class HttpServer:
         config = uvicorn.Config(
             self._front.app,
             http=patient,
-            ws=BoundedSocket,
+            ws=type("Bounded", (BoundedSocket,), {"scheduler": self._broker.scheduler}),
             ws_max_size=MAX_MESSAGE,
             ws_per_message_deflate=False,  # what is small on the wire is small here, too
             h11_max_incomplete_event_size=MAX_HEAD,

@@ -5,28 +5,39 @@ What a client may not ask is answered without the router, and so are questions a
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from palio.broker.border import bounced
 from palio.broker.connection import BrokerConnection
 from palio.broker.counts import BrokerCounts
 from palio.broker.inspection import Inspection
-from palio.broker.limits import TooManySubscriptions
+from palio.broker.limits import TooManySubscriptions, TooMuchSubscribed
 from palio.broker.request_guard import RequestGuard, require_deliverable
 from palio.broker.runner import EffectRunner
 from palio.broker.settings import Settings
 from palio.broker.unlisted import UnlistedMessage
-from palio.model.errors import InvalidNotification, PalioError
+from palio.model.effort import Meter, metered
+from palio.model.errors import InvalidNotification, PalioError, Throttled
 from palio.protocol.durable.subscriptions import Attach
+from palio.protocol.encoding import UnreadRequest
 from palio.protocol.frames import MAX_EVENT
 from palio.protocol.greeting import Role
 from palio.protocol.inquiries import Inspect, Inspected, Watch
-from palio.protocol.requests import Advertise, Refused, Subscribe
+from palio.protocol.peers import Update
+from palio.protocol.requests import Advertise, Publish, Refused, Subscribe
 from palio.protocol.subjects import subject_of
+from palio.routing.considering import AT_ONCE
+from palio.routing.occurrences import PublishPart
+from palio.routing.scopes import owner_of
 
 # What is held for a client until it gives it back.
 _HELD = frozenset((Subscribe, Advertise, Watch))
+# Rows of a neighbour that are taken at once: some milliseconds.
+ROWS = 16
 
 
 @dataclass(eq=False, repr=False)
@@ -39,16 +50,21 @@ class Intake:
     _inspection: Inspection
     _counts: BrokerCounts
 
-    def take(self, message: Any, connection: BrokerConnection, size: int) -> None:
-        """Handles a message from a client or a neighbour, which came in so many bytes."""
+    def take(self, message: Any, connection: BrokerConnection, size: int, meter: Meter) -> None:
+        """Handles a message from a client or a neighbour, which came in so many bytes.
+
+        What it means is found out first, under the meter; then it is acted upon in one go.
+        """
         if connection.role is Role.CLIENT:
             try:
                 if size > MAX_EVENT:
                     require_deliverable(message)
                 name, limit = connection.name, self._settings.limits.subscriptions
-                if type(message) in _HELD and self._runner.router.is_full(name, limit):
-                    raise TooManySubscriptions(limit)
-                message = self._guard.check(message, connection.principal, name)
+                if type(message) in _HELD:
+                    self._require_room(name, limit)
+                with metered(meter):
+                    message = self._guard.check(message, connection.principal, name)
+                    self._runner.router.consider(message, name)
                 if type(message) is Attach:
                     if not self._runner.router.has_room_for(name, message.name, limit):
                         raise TooManySubscriptions(limit)
@@ -67,18 +83,60 @@ class Intake:
                 return
             message = taken
         try:
-            self._runner.handle(message, connection.name)
+            for part in _parts(message):
+                if connection.role is Role.PEER:
+                    with metered(meter):
+                        self._runner.router.consider(part, connection.name)
+                self._runner.handle(part, connection.name)
+                if part is not message:
+                    meter.pause()
         except InvalidNotification as problem:  # of a neighbour: those of clients are answered
             connection.refuse(problem)
 
-    def inspected(self, connection: BrokerConnection, message: Inspect) -> None:
+    def _require_room(self, session: str, limit: int) -> None:
+        """Raises `TooManySubscriptions` or `TooMuchSubscribed` for who may hold nothing more."""
+        router, limits = self._runner.router, self._settings.limits
+        if router.is_full(session, limit):
+            raise TooManySubscriptions(limit)
+        own, all_of_them = router.kept(session)
+        if own > limits.kept and owner_of(session):
+            raise TooMuchSubscribed(limits.kept, "limits.kept")
+        if all_of_them > limits.kept_in_all:
+            raise TooMuchSubscribed(limits.kept_in_all, "limits.kept_in_all")
+
+    def inspected(self, connection: BrokerConnection, message: Inspect, meter: Meter) -> None:
         """Handles an inspection: a question about this broker."""
         try:
-            for result, last in self._inspection.answer(message, connection.principal):
-                connection.say(Inspected(message.number, result, last))
+            with metered(meter):
+                for result, last in self._inspection.answer(message, connection.principal):
+                    connection.say(Inspected(message.number, result, last))
         except PalioError as problem:
             self._refuse(connection, message, problem)
+
+    def throttled(self, connection: BrokerConnection, request: UnreadRequest, waited: float) -> None:
+        """Refuses a request that has waited too long for its turn."""
+        self._counts.refused_requests[Throttled.__name__] += 1
+        connection.say(Refused.of(request.subject, Throttled(waited), request.number))
 
     def _refuse(self, connection: BrokerConnection, request: Any, problem: PalioError) -> None:
         self._counts.refused_requests[type(problem).__name__] += 1
         connection.say(Refused.of(subject_of(request), problem, request.number))
+
+
+def _parts(message: Any) -> Iterator[Any]:
+    """A message in parts that are handled one after the other, as others wait meanwhile.
+
+    Of rows of a neighbour, who may send very many, what is added comes first, and what goes with the last: in
+    between there is more than there should be, never less. A large batch was found to be in order before.
+    """
+    if type(message) is Update and len(message.add) > ROWS:
+        for start in range(0, len(message.add), ROWS):
+            yield Update(message.version, message.add[start : start + ROWS])
+        message = msgspec.structs.replace(message, add=())
+    elif type(message) is Publish and len(message.notifications) > AT_ONCE:
+        several = message.notifications
+        for start in range(0, len(several), AT_ONCE):
+            part, last = several[start : start + AT_ONCE], start + AT_ONCE >= len(several)
+            yield PublishPart(part, message.number, message.publisher, last)
+        return
+    yield message

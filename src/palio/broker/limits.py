@@ -37,6 +37,17 @@ class TooManySubscriptions(PalioError):
     )
 
 
+class TooMuchSubscribed(PalioError):
+    """A principal, or all of them, have as much subscribed and advertised as a broker has memory for."""
+
+    limit: int
+    setting: str
+    sentence = (
+        "The subscriptions and advertisements of this broker's clients need more than {limit:,} bytes of its "
+        "memory, as much as they may; release some, or raise the limit `{setting}` of the broker."
+    )
+
+
 class WrongName(PalioError):
     """A name of a client's own that cannot be one: `what` it is of, and how many characters it `got`."""
 

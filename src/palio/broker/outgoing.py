@@ -1,9 +1,10 @@
 """Outgoing frames of one connection: collected, written together, and bounded for slow consumers.
 
-Frames of one turn of the event loop are written at once. While the transport is full they wait here, in
-their order. Answers and durable deliveries always wait (both are bounded by what was asked for); events of
-transient subscriptions wait up to a limit, and beyond it the policy decides: the newest or the oldest are
-dropped, counted, and the client is told how many it has lost; or the connection ends.
+Frames of one turn of the event loop are written at once. While the transport is full they wait here, in their
+order. Answers and durable deliveries always wait (both are bounded by what was asked for, and who does not read
+them is not read from); events of transient subscriptions wait up to a limit, and while the client is within its
+share of memory. Beyond that the policy decides: the newest or the oldest are dropped, counted, and the client
+is told how many it has lost; or the connection ends.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from palio.protocol.encoding import encode
 from palio.protocol.frames import frame
 
 # What the transport may hold before it counts as full.
-HIGH_WATER = 1024 * 1024
+HIGH_WATER = 256 * 1024
 # Answers that wait for somebody who never reads: so many times the limit for events, and it is over.
 ANSWERS_FACTOR = 4
 
@@ -54,6 +55,9 @@ class Outgoing:
         self._droppable: deque[_Waiting] = deque()  # those of them that bring events
         self._waiting_bytes = 0
         self._waiting_events = 0
+        self.waiting_answers = 0  # bytes of what may not be dropped
+        self.unsent = 0  # bytes that the transport has not written yet, when it was asked last
+        self.tight = False  # nothing that may be dropped waits any more
         self._holes = 0  # how many places of those that wait are left by what was dropped
         self._lost = 0
         self.paused = False
@@ -64,6 +68,24 @@ class Outgoing:
     def connect(self, transport: WriteTransport) -> None:
         self._transport = transport
         transport.set_write_buffer_limits(high=HIGH_WATER)
+
+    def disconnect(self) -> None:
+        """Nothing more is written: the other end is gone."""
+        self._transport = None
+        self._ready.clear()
+        self._waiting.clear()
+        self._droppable.clear()
+        self._waiting_bytes = self._waiting_events = self._holes = self.waiting_answers = self.unsent = 0
+
+    def look(self) -> None:
+        """Ask the transport what it has not written yet."""
+        if self._transport is not None:
+            self.unsent = self._transport.get_write_buffer_size()
+
+    @property
+    def held(self) -> int:
+        """Bytes that are not sent yet."""
+        return self._waiting_bytes + self.unsent
 
     def statistics(self) -> OutgoingStatistics:
         dropped = dict(self._dropped)
@@ -82,9 +104,11 @@ class Outgoing:
         self._waiting.append(waiting)
         if events:
             self._droppable.append(waiting)
+        else:
+            self.waiting_answers += len(data)
         self._waiting_bytes += len(data)
         self._waiting_events += events
-        if self._waiting_bytes > self._limit:
+        if self._waiting_bytes > self._limit or self.tight:
             self._make_room()
 
     def _make_room(self) -> None:
@@ -94,7 +118,8 @@ class Outgoing:
             if self._waiting[-1].events:
                 self._drop(self._droppable.pop())
         else:
-            while self._waiting_bytes > self._limit and self._droppable:
+            limit = 0 if self.tight else self._limit
+            while self._waiting_bytes > limit and self._droppable:
                 self._drop(self._droppable.popleft())
         if self._waiting_bytes > self._limit * ANSWERS_FACTOR:
             self.overflowed = True
@@ -118,6 +143,7 @@ class Outgoing:
             self._bytes += len(data)
             self._ready.clear()
             self._transport.write(data)
+            self.unsent = self._transport.get_write_buffer_size()
 
     def pause(self) -> None:
         """Backpressure of the transport: it is full."""
@@ -134,6 +160,8 @@ class Outgoing:
                 continue
             if waiting.events:
                 self._droppable.popleft()
+            else:
+                self.waiting_answers -= len(data)
             self._waiting_bytes -= len(data)
             self._waiting_events -= waiting.events
             self._events += waiting.events

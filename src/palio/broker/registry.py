@@ -21,7 +21,10 @@ _LAST_WORDS = 2.0
 
 
 class Registry:
-    """Who is connected. `flushed` is called when what was put on connections is about to be written."""
+    """Who is connected.
+
+    `flushed` is called when what was put on connections is about to be written, `beaten` after each heartbeat.
+    """
 
     def __init__(self) -> None:
         self.connections: dict[BrokerConnection, None] = {}
@@ -29,6 +32,7 @@ class Registry:
         self.links: dict[str, BrokerConnection] = {}
         self.reading = True  # from clients
         self.flushed: Callable[[], None] = lambda: None
+        self.beaten: Callable[[], None] = lambda: None
         self._to_flush: dict[BrokerConnection, None] = {}
 
     # Writing
@@ -74,6 +78,7 @@ class Registry:
             before, now = now, loop.time()
             for connection in list(self.connections):
                 connection.beat(now, max(0.0, now - before - pause))
+            self.beaten()
 
     async def close(self, reason: str) -> None:
         """Say goodbye on all connections, and end those that do not end in time."""

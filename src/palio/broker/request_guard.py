@@ -24,6 +24,7 @@ from palio.broker.settings import Limits, Settings
 from palio.broker.unlisted import UnlistedMessage
 from palio.matching import MatchIndex
 from palio.model.advertisement import Advertisement
+from palio.model.effort import pause
 from palio.model.errors import FilterTooLarge, NotAllowed
 from palio.model.filter import Filter
 from palio.model.notification import Notification
@@ -32,6 +33,7 @@ from palio.protocol import frames, inquiries, requests
 from palio.protocol.durable import control, journals
 from palio.protocol.durable import subscriptions as durable
 from palio.protocol.vocabulary import FROM_CLIENTS
+from palio.routing.considering import AT_ONCE
 from palio.routing.scopes import owner_of
 
 _EVERYTHING = Filter()
@@ -160,11 +162,16 @@ class RequestGuard:
                     self._publishing.clear()
                 index = self._publishing[allowed] = MatchIndex()
                 index.add(0, allowed)
-            found = index.match_encoded([one.body.attributes for one in notifications])
-            if not all(found):
-                position = found.index([])
-                what = "publish this" if not position else f"publish notification {position} of the request"
-                raise NotAllowed(principal.name, what, f"{failed(allowed.explain(notifications[position]))}.")
+            for at in range(0, len(notifications), AT_ONCE):
+                some = notifications[at : at + AT_ONCE]
+                found = index.match_encoded([one.body.attributes for one in some])
+                if not all(found):
+                    position = at + found.index([])
+                    what = "publish this" if not position else f"publish notification {position} of the request"
+                    reason = f"{failed(allowed.explain(notifications[position]))}."
+                    raise NotAllowed(principal.name, what, reason)
+                if len(some) < len(notifications):
+                    pause()
         if self._limits.attributes < MAX_ATTRIBUTES:
             for notification in notifications:
                 if (got := len(notification.attributes)) > self._limits.attributes:

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from time import perf_counter
 from typing import Any
 
 import msgspec
@@ -21,6 +22,7 @@ from palio.broker.counts import BrokerCounts
 from palio.broker.host import Host
 from palio.broker.registry import Registry
 from palio.broker.request_guard import answered
+from palio.broker.scheduling import Scheduler
 from palio.broker.storing import StoreBridge
 from palio.broker.timers import Timers
 from palio.broker.unlisted import UnlistedMessage
@@ -35,17 +37,42 @@ from palio.routing.durable.effects import STORE_EFFECTS, Hand
 from palio.routing.effects import CloseLink, Deliver, Effect, Reply, Send, SetTimer
 from palio.routing.router import Router
 
+# Steps of work without hurry that are done at once: each takes some tens of microseconds, rarely milliseconds.
+WORK_STEPS = 8
 # Why something that is kept cannot be delivered.
 TOO_LARGE = f"It has more than the {MAX_FRAME:,} bytes that a frame may have."
+
+
+class _Tidying(msgspec.Struct, eq=False):
+    """Work of the router that has no hurry, for one owner."""
+
+    owner: Hashable
+    work: Callable[[Hashable], bool]
+    weight: float = 1.0
+
+    def take_turn(self, until: float) -> bool:
+        while self.work(self.owner):
+            if perf_counter() >= until:
+                return True
+        return False
 
 
 class EffectRunner:
     """The router, which is set before the first message comes, and what comes of it."""
 
     def __init__(
-        self, registry: Registry, storing: StoreBridge, counts: BrokerCounts, host: Host, log: logging.Logger
+        self,
+        registry: Registry,
+        storing: StoreBridge,
+        counts: BrokerCounts,
+        host: Host,
+        *,
+        scheduler: Scheduler,
+        log: logging.Logger,
     ) -> None:
         self.router: Router
+        self._scheduler = scheduler
+        self._tidying: dict[Hashable, _Tidying] = {}
         self._registry = registry
         self._storing = storing
         self._counts = counts
@@ -70,13 +97,17 @@ class EffectRunner:
 
     def handle(self, message: Any, source: str) -> None:
         """Let the router handle a message, and carry out its effects."""
-        self.carry_out(self.router.handle(message, source, self._now()))
+        effects = self.router.handle(message, source, self._now())
+        session = self._registry.sessions.get(source)
+        self.carry_out(effects, None if session is None else session.account)
 
-    def handle_completions(self, messages: Sequence[Any]) -> None:
-        """Let the router handle completions of the store, and carry out its effects."""
-        now = self._now()
-        for message in messages:
-            self.carry_out(self.router.handle(message, "", now))
+    def work(self, owner: Hashable) -> bool:
+        """Let the router do something that has no hurry, for an owner. Returns whether there is more."""
+        effects, more = self.router.work(owner, WORK_STEPS, self._now())
+        self.carry_out(effects)
+        if not more:
+            self._tidying.pop(owner, None)
+        return more
 
     def on_timer(self, name: str) -> None:
         self.carry_out(self.router.on_timer(name, self._now()))
@@ -90,16 +121,20 @@ class EffectRunner:
 
     # Out
 
-    def carry_out(self, effects: Sequence[Effect]) -> None:
-        """Carries out effects of the router, in their order."""
+    def carry_out(self, effects: Sequence[Effect], owner: Hashable = None) -> None:
+        """Carries out effects of the router, in their order; they follow from what somebody asked for."""
         handlers = self._handlers
         for effect in effects:
             handlers[type(effect)](effect)
         if self._to_store:
-            self._storing.submit(tuple(self._to_store))
+            self._storing.submit(tuple(self._to_store), owner)
             self._to_store.clear()
         if self._changed is not None:
             self._changed()
+        for whose in self.router.owners_of_work():
+            if whose not in self._tidying:
+                self._tidying[whose] = _Tidying(whose, self.work)
+                self._scheduler.ready(self._tidying[whose])
 
     def _turn_ended(self) -> None:
         self._encoded = None

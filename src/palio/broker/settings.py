@@ -77,9 +77,17 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     filter: Positive = MAX_TEXT_CHARACTERS  # characters of one filter
     publish_rate: Annotated[float, msgspec.Meta(ge=0)] = 0.0  # notifications a second and client; 0: any number
     outgoing: Positive = 16 * 1024 * 1024
+    held: Positive = 64 * 1024 * 1024  # bytes under way for one principal: not finished, not read
+    held_in_all: Positive = 512 * 1024 * 1024  # and for all
+    kept: Positive = 1024 * 1024 * 1024  # bytes of memory for the subscriptions of one principal
+    kept_in_all: Positive = 2 * 1024 * 1024 * 1024  # and of all
     link: Positive = 256 * 1024 * 1024  # what waits for a neighbour before the link is taken for dead
     unwritten: Positive = 64 * 1024 * 1024  # what waits for the disk before publishers have to wait
     greeting: Seconds = 10.0  # seconds until a new connection must have greeted
+    steps: Positive = (
+        5_000_000  # of reasoning about filters for one request, each about a tenth of a microsecond
+    )
+    patience: Seconds = 10.0  # seconds that a request which takes reasoning waits for its turn
 
     def peer_frame(self, durable: DurableSettings) -> int:
         """What is read of a neighbour in one frame: a subscription is handed over with all that it has."""

@@ -1,9 +1,9 @@
 """`StoreBridge`: between the event loop of a broker and its store, which has threads of its own.
 
-Effects go over as they come; completions come back into the loop, in their order. While much waits for the
-disk, clients are not read from (backpressure): so a fast publisher cannot fill the memory. A store that cannot
-go on, or says what the broker cannot handle, is the end of the broker: what is on disk and what is in memory
-may differ then, and only a new start makes that good.
+Effects go over as they come; completions come back into the loop, in their order, and are handled when it is
+their turn. While much waits for the disk, clients are not read from (backpressure): so a fast publisher cannot
+fill the memory. A store that cannot go on, or says what the broker cannot handle, is the end of the broker:
+what is on disk and what is in memory may differ then, and only a new start makes that good.
 """
 
 from __future__ import annotations
@@ -11,16 +11,33 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Hashable, Sequence
+from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, Any
 
+from palio.broker.scheduling import Scheduler
 from palio.model.errors import PalioError
 from palio.routing.clients import NoJournal
-from palio.routing.durable.effects import Append, KeyedRecord, StoreEffect
+from palio.routing.durable.effects import Append, KeyedRecord, Spool, StoreEffect
 from palio.routing.occurrences import Failed, StoreMessage
 
 if TYPE_CHECKING:
     from palio.store import Store
+
+
+# How many times as much as clients the completions of the store may have done: everybody waits for them.
+STORE_WEIGHT = 16.0
+# Bytes that wait for the disk before who has caused them has to wait. One who is alone keeps the disk busy with
+# them (`palio bench broker --scenario durable`). Several share what is written in some milliseconds: each of
+# them waits that long for the others (`palio bench neighbours --attack taker`).
+UNWRITTEN_ALONE = 4 << 20
+UNWRITTEN_TOGETHER = 192 << 10
+UNWRITTEN_LEAST = 32 << 10
+# Bytes of an effect that is not worth counting.
+SMALL_WRITE = 80
+# Seconds for which somebody who has written counts as one who writes.
+_WRITES_FOR = 1.0
 
 
 class NotKept(PalioError):
@@ -30,13 +47,81 @@ class NotKept(PalioError):
     sentence = "Records could not be written: {reason}"
 
 
+class Unwritten:
+    """Bytes that wait for the disk, by who has caused them; who causes more than its share has to wait.
+
+    What follows from what somebody published (it is delivered to durable subscriptions, for instance) counts as
+    its own. Nobody else waits long for the disk then: before its write are those of the others, a share of
+    each.
+    """
+
+    def __init__(self, scheduler: Scheduler, now: Callable[[], float] = monotonic) -> None:
+        self._scheduler = scheduler
+        self._now = now
+        self._last: dict[Hashable, float] = {}  # when each has written last, the latest at the end
+        self._under_way: dict[int, tuple[Hashable, int]] = {}  # by token
+        self._bytes: Counter[Hashable] = Counter()
+        self._held: set[Hashable] = set()
+
+    @property
+    def share(self) -> int:
+        """Bytes that each of those who write at present may have waiting."""
+        several = len(self._last)
+        return max(UNWRITTEN_LEAST, UNWRITTEN_TOGETHER // several) if several > 1 else UNWRITTEN_ALONE
+
+    def _writes(self, owner: Hashable) -> None:
+        now = self._now()
+        self._last.pop(owner, None)
+        self._last[owner] = now
+        while (first := next(iter(self._last.items())))[1] < now - _WRITES_FOR:
+            del self._last[first[0]]
+
+    def add(self, owner: Hashable, effects: Sequence[StoreEffect], size: int) -> None:
+        """Somebody has caused these effects, of so many bytes."""
+        if size < SMALL_WRITE * len(effects):  # as acknowledgements are
+            return
+        last = next((one for one in reversed(effects) if type(one) is Append or type(one) is Spool), None)
+        if last is None:
+            return
+        self._writes(owner)
+        self._under_way[last.token] = owner, size
+        self._bytes[owner] += size
+        if self._bytes[owner] > self.share and owner not in self._held:
+            self._held.add(owner)
+            self._scheduler.hold(owner)
+
+    def owner_of(self, token: int) -> Hashable:
+        """Who has caused a write; None if nobody has."""
+        return self._under_way.get(token, (None, 0))[0]
+
+    def written(self, token: int) -> None:
+        """Handles that a write is on disk, and all that follows from it has been asked for; or has failed."""
+        owner, size = self._under_way.pop(token, (None, 0))
+        if owner is not None:
+            self._bytes[owner] -= size
+            if self._bytes[owner] <= self.share // 2 and owner in self._held:
+                self._held.discard(owner)
+                self._scheduler.release(owner)
+            if not self._bytes[owner]:
+                del self._bytes[owner]
+
+
 class StoreBridge:
     """`read` is told whether clients may be read from (backpressure): not while `limit` bytes wait.
 
     `failed` is done when the broker cannot go on, with the reason.
     """
 
-    def __init__(self, limit: int, read: Callable[[bool], None], log: logging.Logger) -> None:
+    owner = ("store",)
+    weight = STORE_WEIGHT
+
+    def __init__(
+        self, limit: int, read: Callable[[bool], None], scheduler: Scheduler, log: logging.Logger
+    ) -> None:
+        self._scheduler = scheduler
+        self._completions: deque[StoreMessage] = deque()
+        self._completing: int | None = None  # the token of the completion that is being handled
+        self._unwritten = Unwritten(scheduler)
         self.store: Store | None = None
         self.failed: asyncio.Future[str] | None = None
         self._limit = limit
@@ -44,12 +129,12 @@ class StoreBridge:
         self._reading = True
         self.log = log
         self._loop: asyncio.AbstractEventLoop
-        self._handle: Callable[[Sequence[StoreMessage]], None]
+        self._handle: Callable[[StoreMessage, str], None]
         self._keeping: dict[int, asyncio.Future[StoreMessage]] = {}  # by token
         self._last_token = 0  # negative: those of the router are positive
         self._closing = False
 
-    def begin(self, handle: Callable[[Sequence[StoreMessage]], None]) -> None:
+    def begin(self, handle: Callable[[StoreMessage, str], None]) -> None:
         """Begin to hand completions of the store to `handle`, in this event loop."""
         self._loop = asyncio.get_running_loop()
         self._handle = handle
@@ -67,9 +152,13 @@ class StoreBridge:
 
     # There
 
-    def submit(self, effects: Sequence[StoreEffect]) -> None:
+    def submit(self, effects: Sequence[StoreEffect], owner: Hashable = None) -> None:
+        """Let the store carry out effects of what somebody asked for; or of what a completion led to."""
         assert self.store is not None, "Without a store, the router has no effects on it."
-        self.store.submit(effects)
+        owner = owner if self._completing is None else self._unwritten.owner_of(self._completing)
+        size = self.store.submit(effects)
+        if owner is not None:
+            self._unwritten.add(owner, effects, size)
         self._throttle()
 
     async def keep(self, *records: KeyedRecord) -> None:
@@ -103,14 +192,27 @@ class StoreBridge:
         """Handles completions of the store, in the thread of the event loop."""
         if self._keeping:
             messages = [message for message in messages if not self._is_kept(message)]
-        if self._closing:
-            return
+        if not self._closing and messages:
+            self._completions.extend(messages)
+            self._scheduler.ready(self)
+
+    def take_turn(self, until: float) -> bool:
+        """Handles completions until about that moment."""
+        completions = self._completions
         try:
-            self._handle(messages)
+            while completions and not self._closing:
+                message = completions.popleft()
+                self._completing = message.token
+                self._handle(message, "")
+                self._completing = None
+                self._unwritten.written(message.token)
+                if perf_counter() >= until:
+                    break
         except Exception:
             self.log.exception("The broker could not handle what its store says.")
             self._fail("The broker could not handle what its store says; this is its mistake.")
         self._throttle()
+        return bool(completions) and not self._closing
 
     def _is_kept(self, message: Any) -> bool:
         future = self._keeping.pop(message.token, None)

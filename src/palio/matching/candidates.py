@@ -124,7 +124,7 @@ class Candidates:
         if sum(map(len, together)) > MAX_TOGETHER_BY_POINT:
             return found + self._pointed.covering(outline)
         candidates = together[0] if len(together) == 1 else {entry: None for one in together for entry in one}
-        return found + [entry for entry in candidates if entry.outline.may_cover(outline)]
+        return found + [entry for entry in list(candidates) if entry.outline.may_cover(outline)]
 
     def covered(self, outline: Outline) -> list[CandidateEntry]:
         """All filters that the outlined one may cover; this one too, if it is there."""
@@ -133,7 +133,7 @@ class Candidates:
         together = min([self._by_point.get(point, {}) for point in outline.points], key=len)
         if len(together) > MAX_TOGETHER_BY_POINT:
             return self._pointed.covered(outline)
-        return [entry for entry in together if outline.may_cover(entry.outline)]
+        return [entry for entry in list(together) if outline.may_cover(entry.outline)]
 
     @property
     def blocks(self) -> int:
@@ -168,9 +168,10 @@ class _Blocks:
     def covering(self, outline: Outline) -> list[CandidateEntry]:
         self._settle_waiting()
         names = outline.names
-        found = [entry for entry in self._waiting if entry.names <= names and entry.outline.may_cover(outline)]
+        waiting = list(self._waiting)
+        found = [entry for entry in waiting if entry.names <= names and entry.outline.may_cover(outline)]
         aims = [_Aim(name, *stretch) for name, stretch in outline.inner.items()]
-        for block in self._blocks:
+        for block in list(self._blocks):
             if slots := block.covering(aims, names):
                 found += [entry for entry in block.at(slots) if entry.outline.may_cover(outline)]
         return found
@@ -178,9 +179,9 @@ class _Blocks:
     def covered(self, outline: Outline) -> list[CandidateEntry]:
         self._settle_waiting()
         names, may_cover = outline.names, outline.may_cover
-        found = [entry for entry in self._waiting if names <= entry.names and may_cover(entry.outline)]
+        found = [entry for entry in list(self._waiting) if names <= entry.names and may_cover(entry.outline)]
         aims = [_Aim(name, *stretch) for name, stretch in outline.outer.items()]
-        for block in self._blocks:
+        for block in list(self._blocks):
             if slots := block.covered(aims):
                 found += [entry for entry in block.at(slots) if may_cover(entry.outline)]
         return found

@@ -34,6 +34,10 @@ costs in proportion to its length. Removal takes time for each pair of a parent 
 has other parents it walks up from them. What lies above and below a node is remembered once it was asked for:
 brokers that share an order ask the same again and again. A node that comes or goes makes those above it forget
 what is below them, and those below it what is above; nobody else can be concerned.
+
+Comparing may take long, and inserting cannot be interrupted. So an item may be *considered* before: all that
+its insertion will ask is asked, and remembered for it, while the order may change; what has come meanwhile is
+asked when it is inserted. If that would be too hard, what was not asked counts as not proven.
 """
 
 from __future__ import annotations
@@ -41,7 +45,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, KeysView
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
-from palio.model.errors import UnknownId
+from palio.model.effort import COMPARISON, spend
+from palio.model.errors import TooHard, UnknownId
+
+# Items that were considered and have not come: whoever wanted to insert them may be gone.
+MAX_CONSIDERED = 1_024
 
 
 class Coverable(Protocol):
@@ -51,6 +59,26 @@ class Coverable(Protocol):
 
 
 Item = TypeVar("Item", bound=Coverable)
+
+
+class Answers(Generic[Item]):
+    """Comparisons made for the insertion of an item. Once `closed`, nothing else is compared for it."""
+
+    __slots__ = ("_known", "closed")
+
+    def __init__(self) -> None:
+        # By identity, with the items, so that they stay what they are.
+        self._known: dict[tuple[int, int], tuple[Item, Item, bool]] = {}
+        self.closed = False
+
+    def covers(self, upper: Item, lower: Item) -> bool | None:
+        """The answer; None if it is not known."""
+        known = self._known.get((id(upper), id(lower)))
+        return known[2] if known is not None else False if self.closed else None
+
+    def note(self, upper: Item, lower: Item, covers: bool) -> None:
+        self._known[id(upper), id(lower)] = upper, lower, covers
+
 
 # Sets of nodes are dicts without values: they keep their order, so that the same calls give the same answers.
 Nodes: TypeAlias = dict["OrderNode[Item]", None]
@@ -110,16 +138,34 @@ class Order(Generic[Item]):
         self._nodes: dict[Item, OrderNode[Item]] = {}
         self._roots: Nodes[Item] = {}
         self._comparisons = 0
+        self._considered: dict[Item, Answers[Item]] = {}
         for item in items:
             self.insert(item)
 
     # Changes
 
+    def consider(self, item: Item) -> None:
+        """Ask all that inserting an item will ask, and remember it for then. Nothing else changes.
+
+        May be interrupted wherever effort is spent, and the order be changed meanwhile.
+        """
+        if item in self._nodes or item in self._considered:
+            return
+        answers: Answers[Item] = Answers()
+        try:
+            self._neighbours(item, answers)
+        except TooHard:
+            answers.closed = True
+        while len(self._considered) >= MAX_CONSIDERED:
+            del self._considered[next(iter(self._considered))]
+        self._considered[item] = answers
+
     def insert(self, item: Item) -> OrderNode[Item]:
         """The node of the item, which is new unless an equal one is there."""
         if (known := self._nodes.get(item)) is not None:
             return known
-        parents, children = self._neighbours(item)
+        answers = self._considered.pop(item, None) if self._considered else None
+        parents, children = self._neighbours(item, answers)
         higher: Nodes[Item] = {}
         lower: Nodes[Item] = {}
         if parents and children:
@@ -217,21 +263,27 @@ class Order(Generic[Item]):
     def _leave(self, node: OrderNode[Item]) -> None:
         """Told before a node ceases to be part of the order."""
 
-    def _covering(self, item: Item) -> Nodes[Item]:
+    def _covering(self, item: Item, answers: Answers[Item] | None = None) -> Nodes[Item]:
         """The nodes that provably cover the item; some that do so by a chain only may be missing."""
-        return {node: None for node in self if self._compare(node.item, item)}
+        return {node: None for node in list(self) if self._compare(node.item, item, answers)}
 
-    def _covered(self, item: Item) -> Nodes[Item]:
+    def _covered(self, item: Item, answers: Answers[Item] | None = None) -> Nodes[Item]:
         """The nodes that the item provably covers; some that it covers by a chain only may be missing."""
-        return {node: None for node in self if self._compare(item, node.item)}
+        return {node: None for node in list(self) if self._compare(item, node.item, answers)}
 
-    def _compare(self, upper: Item, lower: Item) -> bool:
+    def _compare(self, upper: Item, lower: Item, answers: Answers[Item] | None) -> bool:
+        if answers is not None and (known := answers.covers(upper, lower)) is not None:
+            return known
         self._comparisons += 1
-        return upper.covers(lower)
+        spend(COMPARISON)
+        covers = upper.covers(lower)
+        if answers is not None:
+            answers.note(upper, lower, covers)
+        return covers
 
-    def _neighbours(self, item: Item) -> tuple[Nodes[Item], Nodes[Item]]:
+    def _neighbours(self, item: Item, answers: Answers[Item] | None = None) -> tuple[Nodes[Item], Nodes[Item]]:
         """The minimal nodes that cover an item, and the maximal ones that it covers."""
-        return self._minimal(self._covering(item)), self._maximal(self._covered(item))
+        return self._minimal(self._covering(item, answers)), self._maximal(self._covered(item, answers))
 
     def _minimal(self, nodes: Nodes[Item]) -> Nodes[Item]:
         low = {node: None for node in nodes if nodes.keys().isdisjoint(node._children)}

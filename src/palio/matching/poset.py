@@ -14,7 +14,7 @@ import msgspec
 
 from palio.matching import order
 from palio.matching.candidates import CandidateEntry, Candidates
-from palio.matching.order import Nodes, Order
+from palio.matching.order import Answers, Nodes, Order
 from palio.matching.outline import Outline
 from palio.model.filter import Filter
 from palio.model.notification import Notification
@@ -48,6 +48,10 @@ class Poset(Order[Filter]):
     def insert(self, filter: Filter) -> Node:
         filter.require_satisfiable()
         return super().insert(filter)
+
+    def consider(self, filter: Filter) -> None:
+        if filter.contradiction is None:
+            super().consider(filter)
 
     def find(self, filter: Filter) -> Node | None:
         return super().find(filter) if filter.contradiction is None else None
@@ -100,23 +104,23 @@ class Poset(Order[Filter]):
         self._candidates.remove(node._entry)
         node._entry = None
 
-    def _covering(self, filter: Filter) -> Nodes[Filter]:
+    def _covering(self, filter: Filter, answers: Answers[Filter] | None = None) -> Nodes[Filter]:
         entries = self._candidates.covering(self._outline_of(filter))
         self._candidates_found += len(entries)
         found: Nodes[Filter] = {}
         for entry in reversed(_general_first(entries)):
             node: Node = entry.owner
-            if not found.keys().isdisjoint(node._children) or self._compare(node.item, filter):
+            if not found.keys().isdisjoint(node._children) or self._compare(node.item, filter, answers):
                 found[node] = None
         return found
 
-    def _covered(self, filter: Filter) -> Nodes[Filter]:
+    def _covered(self, filter: Filter, answers: Answers[Filter] | None = None) -> Nodes[Filter]:
         entries = self._candidates.covered(self._outline_of(filter))
         self._candidates_found += len(entries)
         found: Nodes[Filter] = {}
         for entry in _general_first(entries):
             node: Node = entry.owner
-            if not found.keys().isdisjoint(node._parents) or self._compare(filter, node.item):
+            if not found.keys().isdisjoint(node._parents) or self._compare(filter, node.item, answers):
                 found[node] = None
         return found
 

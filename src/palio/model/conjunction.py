@@ -18,6 +18,8 @@ from palio.model.valueset import ANYTHING, ValueSet
 
 # In comparisons of two boxes; some microseconds each, some milliseconds where text or list questions decide.
 MAX_EFFORT = 8_192
+# What a comparison counts for a meter, beside the questions about texts.
+STEPS = 64
 ASKING = 64
 
 Sides = Mapping[str, ValueSet]

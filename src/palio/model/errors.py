@@ -173,6 +173,16 @@ class FilterTooLarge(FilterError, kw_only=True):
         return f"This filter {verb} {self.got:,} {self.what}; the limit is {self.limit:,}."
 
 
+class TooHard(PalioError):
+    """A request about filters that takes more steps of reasoning than one may take."""
+
+    limit: int
+    sentence = (
+        "This takes more than {limit:,} steps of reasoning about filters, as many as one request may. Use a "
+        "simpler filter, ask about fewer at a time, or raise the limit `limits.steps` of the broker."
+    )
+
+
 class ContradictoryFilter(FilterError):
     """A filter that no notification can satisfy, met where somebody wants to subscribe with it."""
 
@@ -362,6 +372,16 @@ class TooFast(PalioError):
     sentence = (
         "More than {limit:g} notifications a second were published, as many as one client may; nothing of this "
         "request was. Wait a moment, or raise the limit `limits.publish_rate` of the broker."
+    )
+
+
+class Throttled(PalioError):
+    """A request that has waited for too long, since its client asks for more than its share of a broker."""
+
+    seconds: float
+    sentence = (
+        "This client asks for more than its share of this broker, and the request was not carried out: it "
+        "waited for {seconds:.1f} seconds. Ask for less at a time, or try again in {seconds:.1f} seconds."
     )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import Any
 
-from palio.model.conjunction import MAX_EFFORT, Conjunction, uncovered
+from palio.model.conjunction import MAX_EFFORT, STEPS, Conjunction, uncovered
 from palio.model.constraint import Constraint
 from palio.model.describe import describe
 from palio.model.effort import Effort, Undecided
@@ -111,7 +111,7 @@ class Filter:
         mine = self.conjunctions
         if len(mine) == 1:
             return all(mine[0].includes(box) for box in other.conjunctions)
-        effort = Effort(MAX_EFFORT)
+        effort = Effort(MAX_EFFORT, STEPS)
         try:
             return all(uncovered(box, mine, effort) is None for box in other.conjunctions)
         except (Undecided, FilterTooLarge):
@@ -127,7 +127,7 @@ class Filter:
 
     def counterexample(self, other: Filter) -> Notification | None:
         """A notification that the other filter selects and this one does not; None if none is known."""
-        effort = Effort(MAX_EFFORT)
+        effort = Effort(MAX_EFFORT, STEPS)
         for box in other.conjunctions:
             try:
                 left = uncovered(box, self.conjunctions, effort)

@@ -24,6 +24,7 @@ from palio.model.valueset import ANYTHING, EMPTY, ValueSet
 
 # In groups of values of an attribute.
 MAX_EFFORT = 4_096
+_STEPS = 200
 # In attributes that stand within each other; people's filters with `or` have some ten.
 MAX_DEPTH = 100
 
@@ -35,7 +36,9 @@ def identity(conjunctions: Sequence[Conjunction]) -> Hashable:
     if len(conjunctions) == 1:
         return tuple(conjunctions[0].sides.items())
     try:
-        return _diagram(tuple(tuple(box.sides.items()) for box in conjunctions), Effort(MAX_EFFORT), MAX_DEPTH)
+        return _diagram(
+            tuple(tuple(box.sides.items()) for box in conjunctions), Effort(MAX_EFFORT, _STEPS), MAX_DEPTH
+        )
     except (Undecided, FilterTooLarge):
         return frozenset(conjunctions)
 

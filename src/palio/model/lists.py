@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 # In sets of elements that are looked at, some 20 microseconds each: lists of people's filters take a few.
 MAX_EFFORT = 4_096
+_STEPS = 200
 
 
 class Has(msgspec.Struct, frozen=True):
@@ -51,7 +52,7 @@ def example(tree: Tree, scalars: ValueSet) -> tuple[Any, ...] | None:
 
     Raises `Undecided`.
     """
-    effort = Effort(MAX_EFFORT)
+    effort = Effort(MAX_EFFORT, _STEPS)
     for answers, _ in decision.paths(tree):
         effort.spend(len(answers))
         wanted = [atom.elements for atom, answer in answers if answer]

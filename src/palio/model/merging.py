@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from palio.model.conjunction import MAX_EFFORT, Conjunction, join, pieces_outside
+from palio.model.conjunction import MAX_EFFORT, STEPS, Conjunction, join, pieces_outside
 from palio.model.decision import DecisionNode, Tree
 from palio.model.effort import Effort, Undecided
 from palio.model.errors import FilterTooLarge
@@ -59,7 +59,7 @@ def excess(box: Conjunction, parts: Sequence[Conjunction]) -> tuple[list[Conjunc
     Raises `FilterTooLarge`.
     """
     try:
-        pieces = pieces_outside(box, parts, Effort(MAX_EFFORT))
+        pieces = pieces_outside(box, parts, Effort(MAX_EFFORT, STEPS))
     except Undecided:
         raise FilterTooLarge(limit=MAX_EFFORT, got=MAX_EFFORT + 1, what="pieces or more to merge") from None
     return pieces, min(1.0, math.fsum(_volume_share(piece, box) for piece in pieces))

@@ -19,7 +19,7 @@ from typing import NoReturn
 
 import msgspec
 
-from palio.model.conjunction import Conjunction, simplify
+from palio.model.conjunction import STEPS, Conjunction, simplify
 from palio.model.describe import describe
 from palio.model.effort import Effort, Undecided
 from palio.model.errors import FilterTooLarge
@@ -77,7 +77,7 @@ def settle(conjunctions: list[Conjunction]) -> tuple[Conjunction, ...]:
     if len(conjunctions) <= 1:
         return tuple(box for box in conjunctions if not box.is_empty())
     try:
-        kept = simplify(conjunctions, Effort(MAX_EFFORT))
+        kept = simplify(conjunctions, Effort(MAX_EFFORT, STEPS))
     except Undecided:
         kept = tuple(conjunctions)
     if len(kept) > MAX_CONJUNCTIONS:
@@ -95,8 +95,8 @@ class _Expander:
     def __init__(self, count: Callable[[], int]) -> None:
         self.count = count
         self.conflicts: list[str] = []
-        self.effort = Effort(MAX_EFFORT)
-        self.simplifying = Effort(MAX_EFFORT)
+        self.effort = Effort(MAX_EFFORT, STEPS)
+        self.simplifying = Effort(MAX_EFFORT, STEPS)
 
     def normal(self, alternatives: list[_Sides]) -> Normal:
         conjunctions = [Conjunction.of(sides) for sides in alternatives]

@@ -31,6 +31,7 @@ from typing import ClassVar, NoReturn
 
 from palio.model import shortcut, texts
 from palio.model.constraint import TEXT_OPERATORS, Constraint, WrongOperand
+from palio.model.effort import spend
 from palio.model.errors import FilterSyntaxError, FilterTooLarge
 from palio.model.expression import KEYWORDS, Always, And, Condition, Expression, Not, Or, name_text
 from palio.model.moments import parse_time
@@ -49,6 +50,8 @@ MAX_TEXT_CHARACTERS = 262_144
 MAX_CONDITIONS = 512
 MAX_VALUES = 16_384
 MAX_DEPTH = 64
+# What reading a value, or a condition without one, counts for a meter.
+_READING = 50
 
 
 def token_pattern(before_numbers: str = "", before_words: str = "", signs: str = "") -> re.Pattern[str]:
@@ -200,6 +203,7 @@ class Reader:
 
     def condition(self) -> Expression:
         self.conditions += 1
+        spend(_READING)
         if self.conditions > MAX_CONDITIONS:
             raise FilterTooLarge(limit=MAX_CONDITIONS, got=self.conditions, what="conditions or more")
         if self.take("true"):
@@ -323,6 +327,7 @@ class Reader:
 
     def value(self) -> Scalar:
         self.values += 1
+        spend(_READING)
         if self.values > MAX_VALUES:
             raise FilterTooLarge(limit=MAX_VALUES, got=self.values, what="values or more")
         value: Scalar

@@ -28,7 +28,7 @@ from palio.protocol.durable.journals import Replay, Survey
 from palio.protocol.durable.letters import Carry
 from palio.protocol.durable.subscriptions import Attach, Change
 from palio.protocol.envelope import Envelope
-from palio.protocol.inquiries import Watch
+from palio.protocol.inquiries import Inspect, Trace, Watch
 from palio.protocol.peers import Forward, Interest, Update
 from palio.protocol.requests import Advertise, Publish, Refused, Subscribe, Unadvertise, Unsubscribe
 from palio.protocol.vocabulary import AnyMessage
@@ -89,13 +89,18 @@ class _Interest(msgspec.Struct, frozen=True, tag="interest"):
     whole: bool = False
 
 
-class _Unread(msgspec.Struct, frozen=True):
+class UnreadRequest(msgspec.Struct, frozen=True):
     """What can be said of a request whatever else is in it."""
 
     kind: str = msgspec.field(name="type")
     number: Number = 0
     handle: str | None = None
     name: str | None = None
+
+    @property
+    def subject(self) -> str:
+        """What it is called for people."""
+        return f"{self.kind} {next((one for one in (self.handle, self.name) if one is not None), self.number)}"
 
 
 class _EncodedEvents(msgspec.Struct, frozen=True, tag="events"):
@@ -166,6 +171,9 @@ _TEXTS: dict[type, Callable[[Any], Filter | Advertisement | None]] = {
     **dict.fromkeys((Advertise, Unadvertise, Watch), attrgetter("advertisement")),
 }
 
+# Requests about content: what they ask takes some thought.
+ABOUT_CONTENT = frozenset([kind.__name__.lower() for kind in (*_TEXTS, Trace, Inspect)])
+
 
 def _require_dialect(message: Any) -> None:
     """Raises `UnreadableMessage` for a form of a client, and for text between brokers."""
@@ -221,11 +229,15 @@ def decode(data: bytes) -> AnyMessage:
 
 def refusal_of(data: bytes, problem: UnreadableMessage) -> Refused | None:
     """What answers a request that cannot be read, such as one with a wrong filter; None if it is none."""
+    read = unread(data)
+    if read is None or (read.number == 0 and read.handle is None and read.name is None):
+        return None
+    return Refused(read.subject, problem.error, problem.reason, number=read.number)
+
+
+def unread(data: bytes) -> UnreadRequest | None:
+    """What bytes ask for, without understanding it; None if they are no request."""
     try:
-        read = msgspec.msgpack.decode(data, type=_Unread)
+        return msgspec.msgpack.decode(data, type=UnreadRequest)
     except (msgspec.DecodeError, ValueError, RecursionError):
         return None
-    if read.number == 0 and read.handle is None and read.name is None:
-        return None
-    label = next((one for one in (read.handle, read.name) if one is not None), read.number)
-    return Refused(f"{read.kind} {label}", problem.error, problem.reason, number=read.number)

@@ -9,14 +9,15 @@ from palio.matching import MatchIndex
 from palio.model.advertisement import Advertisement
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
+from palio.model.notification import Notification
 from palio.protocol import requests
 from palio.protocol.envelope import Envelope
 from palio.protocol.subjects import subject_of
 from palio.routing.core import Core
 from palio.routing.effects import Reply
 from palio.routing.inquiry_routing import InquiryRouting
-from palio.routing.occurrences import Close, Open
-from palio.routing.sessions import HandleInUse
+from palio.routing.occurrences import Close, Open, PublishPart
+from palio.routing.sessions import HandleInUse, RouterSession
 
 
 class NoJournal(PalioError):
@@ -45,6 +46,7 @@ class ClientRequests:
                 session, message, message.advertisement
             ),
             requests.Publish: self._on_publish,
+            PublishPart: self._on_part,
             **asking.handlers,
         }
         if core.durable is not None:
@@ -105,11 +107,18 @@ class ClientRequests:
         self._core.effects.append(Reply(session, ended))
 
     def _on_publish(self, session: str, message: requests.Publish) -> None:
+        self.require_publishable(session, message.notifications)
+        self._on_part(session, PublishPart(message.notifications, message.number, message.publisher, last=True))
+
+    def require_publishable(self, session: str, notifications: tuple[Notification, ...]) -> None:
+        """Raises `NotAdvertised` or `InvalidNotification` for what may not, or cannot, be published."""
         if self._core.configuration.advertisements:
-            self._core.sessions.require_advertised(session, message.notifications)
+            self._core.sessions.require_advertised(session, notifications)
+        # What is wrong must be found before anything is done. An index without filters still reads it all.
+        self._reader.match_encoded([one.body.attributes for one in notifications])
+
+    def _on_part(self, session: str, message: PublishPart) -> None:
         if self._core.durable is not None:
-            # What is wrong must be found before it is on disk. An index without filters still reads it all.
-            self._reader.match_encoded([one.body.attributes for one in message.notifications])
             self._core.durable.publish(session, message)
             return
         first = self._sequence + 1
@@ -117,7 +126,19 @@ class ClientRequests:
         broker, now = self._core.broker, self._core.now
         numbered = enumerate(message.notifications, first)
         envelopes = tuple([Envelope(broker, number, now, 0, broker, what) for number, what in numbered])
-        effects = self._core.forwarding.take(envelopes, None)  # which finds out whether they can be read
+        effects = self._core.forwarding.take(envelopes, None)
         if message.number:
-            self._core.effects.append(Reply(session, requests.Published(message.number, broker, first)))
+            self._note_published(self._core.sessions.get(session), message, first)
         self._core.effects += effects
+
+    def _note_published(self, session: RouterSession, message: PublishPart, first: int) -> None:
+        """Answers a request whose last notifications begin with this sequence; others may be in between."""
+        sequences = session.published
+        sequences.extend(range(first, first + len(message.notifications)))
+        if message.last:
+            first = sequences[0] if sequences else first
+            dense = not sequences or sequences[-1] - first + 1 == len(sequences)
+            given = () if dense else tuple(sequences)
+            answer = requests.Published(message.number, self._core.broker, first, given)
+            self._core.effects.append(Reply(session.name, answer))
+            sequences.clear()

@@ -44,6 +44,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     `scoped` says that names have owners, who may see what they are told (see `scopes`).
     `hints` tell the index how frequent values are before it has seen any.
     `durable` turns on journals and durable subscriptions, at all brokers of a network or at none.
+    `patient` lets work that has no hurry wait for `Router.work`, instead of doing it at once.
     """
 
     broker: str
@@ -55,6 +56,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     scoped: bool = False
     hints: Hints | None = None
     durable: DurableSettings | None = None
+    patient: bool = False
 
     def __post_init__(self) -> None:
         if not self.broker:

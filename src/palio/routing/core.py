@@ -15,6 +15,7 @@ from palio.protocol.peers import LinkKind, Update
 from palio.protocol.requests import Ready
 from palio.routing.announcements import Announcements
 from palio.routing.configuration import Configuration
+from palio.routing.deferred import DeferredWork
 from palio.routing.durable.effects import Recovered
 from palio.routing.durable.home.going_live import WaveEnded
 from palio.routing.durable.service import Service
@@ -42,7 +43,8 @@ class Core:
         self.filters = self.tables.filters
         self.incarnation = configuration.incarnation
         self.scopes = Scopes(on=configuration.scoped)
-        self.sessions = Sessions(self.tables, self.scopes)
+        self.deferred = DeferredWork(patient=configuration.patient)
+        self.sessions = Sessions(self.tables, self.scopes, self.deferred)
         self.links: dict[str, NeighbourLink] = {}
         self.graph_links: dict[str, NeighbourLink] = {}
         self.naming = Naming(self.broker)

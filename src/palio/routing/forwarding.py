@@ -319,12 +319,14 @@ class Forwarding:
             held: SessionEntry
             for held in sources.holders:
                 if held.session:
-                    handles.setdefault(held.session, {}).update(held.handles)
+                    if held.handles:  # otherwise it is to be taken down
+                        handles.setdefault(held.session, {}).update(held.handles)
                 else:
                     durable.append(held)
             ports |= sources.ports
             brokers.update(sources.brokers)
-        ports.pop(GRAPH, None)
+        # What came on a link that is lost may still have to be taken down.
+        ports = {port: None for port in ports if port in self._links and port != GRAPH}
         # The index promises no order; effects have one that depends on names alone.
         sessions = tuple([(session, tuple(sorted(handles[session]))) for session in sorted(handles)])
         return _Route(sessions, tuple(durable), tuple(sorted(ports)), frozenset(brokers))

@@ -8,7 +8,7 @@ another one would decide in `_lost` when rows are dropped.)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from palio.model.form import VERSION as FORM
@@ -160,13 +160,20 @@ class Neighbours:
             return
         self._core.forwarding.takes_all.pop(name, None)
         self._core.tables.close_port(name)
-        self._filters.drop(link.rows, list(link.rows), name)
-        self._advertisements.drop(link.advertisements, list(link.advertisements), name)
+        self._core.deferred.add(("link", name), self._dropping(link))
         progress = self._core.waves.ports.pop(name, None)
         if progress is not None:
             self._core.end_waves([wave.effect for wave in progress.abandon()])
         if self._core.naming.lose(name):
             self._spread_name(None)
+
+    def _dropping(self, link: NeighbourLink) -> Iterator[None]:
+        for number in list(link.rows):
+            self._filters.drop(link.rows, (number,), link.broker)
+            yield
+        for number in list(link.advertisements):
+            self._advertisements.drop(link.advertisements, (number,), link.broker)
+            yield
 
     # Links: the name of the part that they connect
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from palio.model.notification import Notification
 from palio.protocol.base import Moment, Number, WireMessage
 from palio.protocol.envelope import Envelope
 from palio.protocol.peers import LinkKind
@@ -20,6 +21,15 @@ class Open(WireMessage, frozen=True):
 
 class Close(WireMessage, frozen=True):
     """A session ends; all that it subscribed and advertised goes with it."""
+
+
+class PublishPart(WireMessage, frozen=True):
+    """Some notifications of a `Publish`, all of which were found to be in order; answered with the `last`."""
+
+    notifications: tuple[Notification, ...]
+    number: Number
+    publisher: str
+    last: bool
 
 
 class LinkUp(WireMessage, frozen=True):
@@ -59,7 +69,7 @@ class Found(WireMessage, frozen=True):
     envelopes: tuple[Envelope, ...]
 
 
-SessionMessage: TypeAlias = Open | Close
+SessionMessage: TypeAlias = Open | Close | PublishPart
 SubscriberMessage: TypeAlias = SessionMessage | SubscriberRequest
 LinkMessage: TypeAlias = LinkUp | LinkDown
 StoreMessage: TypeAlias = Stored | Failed | Found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from typing import Any
 
 import msgspec
@@ -13,6 +13,7 @@ from palio.protocol.peers import Forward, LinkKind
 from palio.protocol.requests import Publish
 from palio.routing.clients import ClientRequests
 from palio.routing.configuration import Configuration
+from palio.routing.considering import Considering
 from palio.routing.core import Core
 from palio.routing.durable.effects import Recovered
 from palio.routing.durable.service import Service
@@ -23,12 +24,12 @@ from palio.routing.facts import Facts
 from palio.routing.forwarding import ForwardingStatistics
 from palio.routing.inquiry_routing import PASSING, InquiryRouting
 from palio.routing.neighbours import Neighbours
-from palio.routing.occurrences import LinkUp, Message
+from palio.routing.occurrences import LinkUp, Message, PublishPart
 from palio.routing.scopes import SetScope, owner_of
 from palio.routing.table import GRAPH
 
 # What leaves the tables and the links as they are.
-_PASSING = PASSING | {Forward, Publish}
+_PASSING = PASSING | {Forward, Publish, PublishPart}
 
 
 class RouterStatistics(msgspec.Struct, frozen=True):
@@ -60,10 +61,12 @@ class Router:
     ) -> None:
         self.configuration = configuration
         self.broker = configuration.broker
-        self._core = Core(configuration, facts if facts is not None else Facts(), recovered)
+        facts = facts if facts is not None else Facts()
+        self._core = Core(configuration, facts, recovered)
         self._asking = InquiryRouting(self._core)
         self._watching = self._asking.watching
         self._clients = ClientRequests(self._core, self._asking)
+        self.consider = Considering(self._core, facts, self._watching, self._clients).consider
         self._neighbours = Neighbours(self._core, self._asking)
 
     def handle(self, message: Message | SetScope, source: str, now: float) -> list[Effect]:
@@ -90,6 +93,20 @@ class Router:
             core.settle()
             self._watching.settle()
         return effects
+
+    def work(self, owner: Hashable, steps: int, now: float) -> tuple[list[Effect], bool]:
+        """Does so many steps of what has no hurry, for an owner. Returns the effects, and if there is more."""
+        core = self._core
+        effects = core.begin(now)
+        core.forwarding.forget_routes()
+        more = core.deferred.go_on(owner, steps)
+        core.settle()
+        self._watching.settle()
+        return effects, more
+
+    def owners_of_work(self) -> list[Hashable]:
+        """Those for whom there is something to do that has no hurry."""
+        return self._core.deferred.owners()
 
     def _set_scope(self, message: SetScope) -> None:
         if self._core.scopes.set(message):
@@ -166,6 +183,11 @@ class Router:
             return left <= sum([owner_of(name) == owner for name in durable])
         return left <= sum([one.taker == session for one in durable.values()])
 
+    def kept(self, session: str) -> tuple[int, int]:
+        """Bytes of memory, about, for what the sessions of an owner hold; and for those of all."""
+        kept = self._core.sessions.kept
+        return kept[owner_of(session)], kept.total()
+
     def has_room_for(self, session: str, name: str, limit: int) -> bool:
         """Whether a session may take a durable subscription: one that is here, or one more.
 
@@ -178,9 +200,9 @@ class Router:
 
     def subscriptions(self) -> Iterator[dict[str, Any]]:
         """Every subscription of this broker's clients, as plain data."""
-        for entry in self._core.tables.filters.table.entries():
-            for held in entry.sources.holders:
-                if held.session:
+        for entry in list(self._core.tables.filters.table.entries()):
+            for held in list(entry.sources.holders):
+                if held.session and held.handles:
                     handles = sorted(held.handles)
                     yield {"session": held.session, "handles": handles, "filter": str(entry.item)}
         if self.durable is not None:

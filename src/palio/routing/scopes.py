@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 
 import msgspec
 
@@ -28,6 +29,8 @@ from palio.model.notification import Notification
 from palio.protocol.envelope import Envelope
 
 SEPARATOR = "/"
+# Filters of an owner that are remembered as narrowed: more than are being subscribed to at a time.
+MAX_NARROWED = 64
 _EVERYTHING = Filter()
 _NOTHING = Filter(())
 
@@ -43,11 +46,13 @@ class SetScope(msgspec.Struct, frozen=True):
 class _Scope:
     """What one owner may see and publish, and an index that checks the former for many at a time."""
 
-    __slots__ = ("index", "publish", "subscribe")
+    __slots__ = ("index", "narrowed", "publish", "subscribe")
 
     def __init__(self, subscribe: Filter, publish: Filter) -> None:
         self.subscribe = subscribe
         self.publish = publish
+        # What of a filter it may see; asked for before a subscription is taken, and again when it is.
+        self.narrowed = lru_cache(MAX_NARROWED)(lambda filter: _travelling(filter.intersect(subscribe)))
         self.index: MatchIndex | None = None
         if subscribe.conjunctions and subscribe != _EVERYTHING:
             self.index = MatchIndex()
@@ -97,7 +102,7 @@ class Scopes:
         if scope.sees_all:
             return filter
         try:
-            return _travelling(filter.intersect(scope.subscribe))
+            return scope.narrowed(filter)
         except FilterTooLarge:
             self._loose.add(owner_of(name))
             return filter
@@ -111,15 +116,16 @@ class Scopes:
         scope = self._of(name)
         if scope.sees_all:
             return filter
-        narrow = _travelling(filter.intersect(scope.subscribe))
+        narrow = scope.narrowed(filter)
         if not narrow.conjunctions:
             raise not_seen(name, what)
         return narrow
 
     def wanted(self, name: str, filter: Filter) -> Filter:
         """What of another's filter the owner of a name may publish; all of it if that is too large to say."""
+        publish = self._of(name).publish
         try:
-            return filter.intersect(self._of(name).publish) if self.on else filter
+            return filter if publish == _EVERYTHING else filter.intersect(publish)
         except FilterTooLarge:
             return filter
 

@@ -8,15 +8,18 @@ in force without further ado, because the broker keeps every subscription. So it
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import msgspec
 
 from palio.model.advertisement import Advertisement
+from palio.model.effort import COMPARISON, spend
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
 from palio.model.notification import Notification
+from palio.routing.deferred import DeferredWork
 from palio.routing.scopes import Scopes, not_seen, owner_of
 from palio.routing.table import TableEntry
 from palio.routing.tables import Side, Tables
@@ -56,6 +59,16 @@ class NotAdvertised(PalioError):
 # Bytes of a form that count as one subscription: all that one client may have then fits into what a new
 # neighbour is told at once.
 WEIGHT = 1_024
+# What a filter or an advertisement takes in memory, with its place in table, order and index: for itself, for
+# each of its conjunctions, and for each byte of its form. Measured with plain ones, texts, lists and large
+# ones.
+_ITSELF, _CONJUNCTION, _BYTE = 3_072, 3_072, 24
+
+
+def memory_of(item: Filter | Advertisement) -> int:
+    """About how many bytes a broker needs to hold a filter or an advertisement."""
+    conjunctions = len(item.conjunctions) if isinstance(item, Filter) else 1
+    return _ITSELF + _CONJUNCTION * conjunctions + _BYTE * len(item.form)
 
 
 class SessionEntry:
@@ -81,15 +94,20 @@ class RouterSession(msgspec.Struct, eq=False):
     heavy: int = 0  # in units of `WEIGHT`: what its filters and advertisements have beyond the first
     held: dict[Filter | Advertisement, SessionEntry] = {}
     handles: dict[str, SessionEntry] = {}
+    published: list[int] = []  # the sequences of a request that is published in parts
+    # What was considered last: what is to be cancelled, and all that it covers.
+    covered: tuple[Filter | Advertisement, list[SessionEntry]] | None = None
 
 
 class Sessions:
     """All sessions of a broker. Errors are raised before anything has changed."""
 
-    def __init__(self, tables: Tables, scopes: Scopes) -> None:
+    def __init__(self, tables: Tables, scopes: Scopes, deferred: DeferredWork) -> None:
         self._tables = tables
         self._scopes = scopes
+        self._deferred = deferred
         self._sessions: dict[str, RouterSession] = {}
+        self.kept: Counter[str] = Counter()  # bytes, about, by owner
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -103,7 +121,8 @@ class Sessions:
         session = self._sessions.pop(name, None)
         if session is not None:
             for held in session.held.values():
-                self._let_go(held)
+                held.handles = {}  # nothing is delivered for it any more
+            self._deferred.add(owner_of(name), self._letting_go(list(session.held.values())))
 
     def get(self, name: str) -> RouterSession:
         """The open session of that name. Raises `NoSession`."""
@@ -142,6 +161,7 @@ class Sessions:
             session.heavy += len(item.form) // WEIGHT
             held = session.held[item] = SessionEntry(name, item)
             held.entry = self._side(item).hold(routed, held)
+            self.kept[owner_of(name)] += memory_of(item)
         held.handles[handle] = None
         session.handles[handle] = held
         return fresh
@@ -154,22 +174,43 @@ class Sessions:
             raise UnknownHandle(handle)
         del held.handles[handle]
         if not held.handles:
-            self._forget(session, held)
+            del session.held[held.item]
+            session.heavy -= len(held.item.form) // WEIGHT
+            self._let_go(held)
 
     def cancel(self, name: str, item: Filter | Advertisement) -> tuple[str, ...]:
         """End all of its kind that the item covers. Returns the handles that ended. Raises `NoSession`."""
         session = self.get(name)
-        covers: Callable[[Any], bool] = item.covers
-        covered = [
-            held for held in session.held.values() if type(held.item) is type(item) and covers(held.item)
-        ]
+        self.consider_cancelling(name, item)
+        covered, session.covered = session.covered, None
+        assert covered is not None
         handles: list[str] = []
-        for held in covered:
+        for held in covered[1]:
             handles += held.handles
             for handle in held.handles:
                 del session.handles[handle]
-            self._forget(session, held)
+            held.handles = {}
+            del session.held[held.item]
+            session.heavy -= len(held.item.form) // WEIGHT
+        self._deferred.add(owner_of(name), self._letting_go(covered[1]))
         return tuple(handles)
+
+    def consider_cancelling(self, name: str, item: Filter | Advertisement) -> None:
+        """Find out which of its kind the item covers, for `cancel`: what a session holds only it can change.
+
+        May be interrupted wherever effort is spent. Raises `TooHard`.
+        """
+        session = self._sessions.get(name)
+        if session is None or (session.covered is not None and session.covered[0] is item):
+            return
+        covers: Callable[[Any], bool] = item.covers
+        covered = []
+        for held in list(session.held.values()):
+            if type(held.item) is type(item):
+                spend(COMPARISON)
+                if covers(held.item):
+                    covered.append(held)
+        session.covered = item, covered
 
     def require_advertised(self, name: str, notifications: tuple[Notification, ...]) -> None:
         """Raises `NotAdvertised` for the first notification that the session has not advertised."""
@@ -196,12 +237,13 @@ class Sessions:
         narrow = self._scopes.narrow(name, filter)
         return narrow if narrow.conjunctions else None
 
-    def _forget(self, session: RouterSession, held: SessionEntry) -> None:
-        del session.held[held.item]
-        session.heavy -= len(held.item.form) // WEIGHT
-        self._let_go(held)
+    def _letting_go(self, several: list[SessionEntry]) -> Iterator[None]:
+        for held in several:
+            self._let_go(held)
+            yield
 
     def _let_go(self, held: SessionEntry) -> None:
+        self.kept[owner_of(held.session)] -= memory_of(held.item)
         if held.entry is not None:
             self._side(held.item).let_go(held.entry, held)
 

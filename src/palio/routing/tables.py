@@ -153,6 +153,7 @@ class Tables:
 
     def __init__(self, configuration: Configuration, facts: Facts) -> None:
         attract = configuration.advertisements and configuration.strategy is not Strategy.FLOODING
+        self.attracts = attract  # whether filters and advertisements are compared with each other
         self.filters = Side(
             _filter_table(configuration, facts, attract),
             lambda filter, advertisement: facts.overlap(advertisement, filter),
@@ -160,6 +161,7 @@ class Tables:
         self.advertisements = Side(_advertisement_table(configuration, facts, attract), facts.overlap)
         self._wanted, self._advertised = self.filters.table, self.advertisements.table
         by_node = isinstance(self._wanted, Covering)
+        self.orders = isinstance(self._wanted, (Covering, Merging))  # whether they are ordered by covering
         self.filters.be_indexed(facts.matches if by_node else None, configuration.hints)
         if attract:
             self.advertisements.attract(self.filters)

@@ -95,7 +95,8 @@ def _recipients(entries: list[TableEntry[Filter]]) -> tuple[tuple[Recipient, ...
     for entry in entries:
         for holder in entry.sources.holders:
             if holder.session:
-                found.setdefault((False, holder.session), []).append((entry.item, holder.handles))
+                if holder.handles:  # otherwise it is to be taken down
+                    found.setdefault((False, holder.session), []).append((entry.item, holder.handles))
             elif isinstance(holder, Durable):  # and not a filter that is to come into force
                 found.setdefault((True, holder.name), []).append((entry.item, {}))
     listed = []

@@ -3,8 +3,9 @@
 For each advertisement that is watched, the broker counts the filters of its table that overlap it: those of its
 own sessions and durable subscriptions, and those that came from neighbours; where owners have rights, as far as
 the one who watches may publish it. All is counted once, when the first watch of it begins; then only what
-enters or leaves the table is looked at. Who watches is told when a message has been dealt with altogether, so a
-filter that takes the place of another one is no news.
+enters or leaves the table is looked at, which is work for the one who watches, and not for the one who
+subscribes. Who watches is told when all of that has been dealt with, so a filter that takes the place of
+another one is no news.
 
 A broker cannot know everything. Some neighbours get every notification, whatever they want (a master, or
 everyone where notifications are flooded): as long as there is one, somebody may want it. And with
@@ -13,11 +14,13 @@ advertisements, filters come only towards who advertises what they select: who w
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 
 from palio.model.advertisement import Advertisement
+from palio.model.effort import COMPARISON, spend
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
 from palio.protocol.inquiries import Wanted, Watch
@@ -45,6 +48,7 @@ class _Watched(msgspec.Struct, eq=False):
     advertisement: Advertisement
     count: int
     told: dict[tuple[str, str], bool] = {}  # by session and handle
+    coming: deque[tuple[Filter, int]] = msgspec.field(default_factory=deque)  # filters to be looked at, 1 or -1
 
 
 class Watching:
@@ -57,6 +61,20 @@ class Watching:
         self._watched: dict[tuple[str, Advertisement], _Watched] = {}  # by owner, who may publish what it may
         self._sessions: dict[str, dict[str, Advertisement]] = {}  # by session and handle
         self._changed = False
+        # What was considered: answers by identity, with the filters, so that they stay what they are.
+        self._considered: dict[tuple[str, Advertisement], dict[int, tuple[Filter, bool]]] = {}
+
+    def consider(self, session: str, message: Watch) -> None:
+        """Find out which filters a new watch counts, for `watch`. May be interrupted; raises `TooHard`."""
+        key = self._key(session, message.advertisement)
+        if key not in self._watched and key not in self._considered:
+            answers: dict[int, tuple[Filter, bool]] = {}
+            for entry in list(self._core.tables.filters.table.entries()):
+                spend(COMPARISON)
+                wanted = self._is_wanted(session, message.advertisement, entry.item)
+                answers[id(entry.item)] = entry.item, wanted
+            self._considered.clear()  # of others it is forgotten: they have gone, or ask again
+            self._considered[key] = answers
 
     def watch(self, session: str, message: Watch) -> None:
         """Begins a watch. Raises `NoSession`, `HandleInUse` or `TooManyWatches`."""
@@ -70,7 +88,8 @@ class Watching:
         key = self._key(session, advertisement)
         watched = self._watched.get(key)
         if watched is None:
-            watched = self._watched[key] = _Watched(advertisement, self._count(session, advertisement))
+            answers = self._considered.pop(key, {})
+            watched = self._watched[key] = _Watched(advertisement, self._count(session, advertisement, answers))
             self._core.tables.filters.noticed = self._noticed
         self._sessions.setdefault(session, {})[handle] = advertisement
         wanted = watched.told[session, handle] = self._wanted(watched)
@@ -101,7 +120,8 @@ class Watching:
         """Handles a change of rights: count anew what the owner watches."""
         for (one, advertisement), watched in self._watched.items():
             if one == owner:
-                watched.count = self._count(owner + SEPARATOR, advertisement)
+                watched.count = self._count(owner + SEPARATOR, advertisement, {})
+                watched.coming.clear()
                 self._changed = True
 
     def links_changed(self) -> None:
@@ -114,6 +134,8 @@ class Watching:
             return
         self._changed = False
         for watched in self._watched.values():
+            if watched.coming:
+                continue
             wanted = self._wanted(watched)
             for (session, handle), told in watched.told.items():
                 if told is not wanted:
@@ -129,9 +151,14 @@ class Watching:
     def _key(self, session: str, advertisement: Advertisement) -> tuple[str, Advertisement]:
         return owner_of(session) if self._scopes.on else "", advertisement
 
-    def _count(self, name: str, advertisement: Advertisement) -> int:
-        entries = self._core.tables.filters.table.entries()
-        return sum([self._is_wanted(name, advertisement, entry.item) for entry in entries])
+    def _count(
+        self, name: str, advertisement: Advertisement, answers: Mapping[int, tuple[Filter, bool]]
+    ) -> int:
+        count = 0
+        for entry in self._core.tables.filters.table.entries():
+            known = answers.get(id(entry.item))
+            count += self._is_wanted(name, advertisement, entry.item) if known is None else known[1]
+        return count
 
     def _is_wanted(self, name: str, advertisement: Advertisement, filter: Filter) -> bool:
         """Whether a filter selects something that is advertised, and that its owner may publish."""
@@ -140,6 +167,15 @@ class Watching:
     def _noticed(self, entry: TableEntry[Filter], step: int) -> None:
         """Handles a filter that has entered the table, or left it."""
         for (owner, advertisement), watched in self._watched.items():
-            if self._is_wanted(owner + SEPARATOR, advertisement, entry.item):
+            watched.coming.append((entry.item, step))
+            if len(watched.coming) == 1:
+                self._core.deferred.add(owner, self._looking(owner, advertisement, watched))
+
+    def _looking(self, owner: str, advertisement: Advertisement, watched: _Watched) -> Iterator[None]:
+        while watched.coming:
+            filter, step = watched.coming[0]
+            if self._is_wanted(owner + SEPARATOR, advertisement, filter):
                 watched.count += step
-                self._changed = True
+            watched.coming.popleft()
+            self._changed = True
+            yield

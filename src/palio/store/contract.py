@@ -65,8 +65,11 @@ class Store(Protocol):
     def recovered(self) -> tuple[Recovered, int]:
         """What there was when the store was opened, and how often it has been. Kept until the first write."""
 
-    def submit(self, effects: Sequence[StoreEffect]) -> None:
-        """Let effects be carried out, in order. Never waits. Raises `StoreError` when it is closed."""
+    def submit(self, effects: Sequence[StoreEffect]) -> int:
+        """Let effects be carried out, in order. Never waits. Returns about how many bytes they have.
+
+        Raises `StoreError` when it is closed.
+        """
 
     @property
     def queued_bytes(self) -> int:

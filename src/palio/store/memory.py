@@ -77,15 +77,17 @@ class MemoryStore:
             raise StoreError("What was there when the store was opened is not kept after the first write.")
         return self._recovered, self._place.incarnation
 
-    def submit(self, effects: Sequence[StoreEffect]) -> None:
+    def submit(self, effects: Sequence[StoreEffect]) -> int:
         self._recovered = None
         if self._crashed:
-            return  # whoever submits it is about to hear of the crash
+            return 0  # whoever submits it is about to hear of the crash
         if self._queue.closed:
             raise StoreError("The store is closed.")
-        if effects:
-            self._queue.put(effects)
-            self._soon(self.complete)
+        if not effects:
+            return 0
+        size = self._queue.put(effects)
+        self._soon(self.complete)
+        return size
 
     @property
     def queued_bytes(self) -> int:

@@ -38,13 +38,15 @@ class Queue:
         self.effects = 0  # submitted and not completed
         self.bytes = 0
 
-    def put(self, effects: Sequence[StoreEffect]) -> None:
+    def put(self, effects: Sequence[StoreEffect]) -> int:
+        """Effects, to be taken later. Returns about how many bytes they have."""
         one = QueuedEffects(effects, _size(effects))
         with self._condition:
             self._waiting.append(one)
             self.effects += len(effects)
             self.bytes += one.bytes
             self._condition.notify()
+        return one.bytes
 
     def take(self, timeout: float | None) -> list[StoreEffect]:
         """The next group; nothing if there is none in time, or the queue was closed."""

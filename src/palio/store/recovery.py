@@ -103,8 +103,9 @@ def _recover(
     for row in _of_broker(connection, schema.positions, number):
         positions[row.subscription][from_column(row.origin)] = row.sequence
     failures: dict[int, dict[int, Failures]] = defaultdict(dict)
-    spool = _letters(connection, schema.spool, number, names, failures)
-    dead = _letters(connection, schema.dead, number, names, failures)
+    known: dict[bytes, Envelope] = {}
+    spool = _letters(connection, schema.spool, (number, names), failures, known)
+    dead = _letters(connection, schema.dead, (number, names), failures, known)
     kept = {
         from_column(row.name): StoredSubscription(row.subscription, row.next_delivery, row.subscription in dead)
         for row in rows
@@ -176,11 +177,15 @@ def _filter_of(connection: Connection, row: Row[Any]) -> Filter:
 def _letters(
     connection: Connection,
     table: Table,
-    broker: int,
-    names: Mapping[int, str],
+    of: tuple[int, Mapping[int, str]],
     failures: dict[int, dict[int, Failures]],
+    known: dict[bytes, Envelope],
 ) -> Letters:
-    """By subscription, of which `names` has the names. What cannot be read goes aside."""
+    """Letters of a broker, by subscription, of which it has the names. What cannot be read goes aside.
+
+    An event that several subscriptions wait for is one object, as it was when it came.
+    """
+    broker, names = of
     letters: Letters = defaultdict(list)
     unreadable: list[tuple[Row[Any], str]] = []
     for row in _of_broker(connection, table, broker):
@@ -189,6 +194,7 @@ def _letters(
         except (msgspec.DecodeError, TypeError) as problem:
             unreadable.append((row, sentence(problem)))
             continue
+        envelope = known.setdefault(bytes(row.envelope), envelope)
         letters[row.subscription].append((row.delivery, row.attempts, envelope))
         if failed:
             failures[row.subscription][row.delivery] = failed

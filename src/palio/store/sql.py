@@ -93,12 +93,11 @@ class SqlStore:
             raise StoreError("What was on disk when the store was opened is not kept after the first write.")
         return self._recovered, self._writer.incarnation
 
-    def submit(self, effects: Sequence[StoreEffect]) -> None:
+    def submit(self, effects: Sequence[StoreEffect]) -> int:
         self._recovered = None
         if self._queue.closed:
             raise StoreError("The store is closed.")
-        if effects:
-            self._queue.put(effects)
+        return self._queue.put(effects) if effects else 0
 
     @property
     def queued_bytes(self) -> int:

@@ -6,6 +6,7 @@ from palio import Notification
 from palio.routing.durable.desk import DurableSettings
 from palio.routing.durable.effects import Append, Recovered
 from palio.routing.durable.origin.journal import OriginJournal
+from palio.routing.occurrences import PublishPart
 
 RETENTION = 10.0
 
@@ -16,7 +17,7 @@ def journal() -> OriginJournal:
 
 def publish(journal: OriginJournal, now: float, token: int, *ids: str) -> Append | None:
     notifications = tuple(Notification({"n": token}, id=id) for id in ids)
-    return journal.publish("pat", token, notifications, now, token, publisher="pat")
+    return journal.publish("pat", PublishPart(notifications, token, "", True), now, token, "pat")
 
 
 def sequences(append: Append | None) -> list[int]:
@@ -34,7 +35,7 @@ def test_what_failed_is_refused_with_all_after_it_and_its_numbers_are_given_agai
     assert sequences(publish(one, 1.0, 2, "b", "c")) == [2, 3]
     assert sequences(publish(one, 1.0, 3, "d")) == [4]
     one.appended(1)
-    assert numbers(one.failed(2)) == [2, 3]
+    assert numbers(one.failed(2, "full")) == [2, 3]
     assert numbers(one.confirmed()) == [1]
     assert not one.is_appending(3)
     assert (one.head, one.stored) == (1, 1)
@@ -49,7 +50,7 @@ def test_a_duplicate_of_what_failed_is_refused_with_it_and_one_of_what_is_stored
     publish(one, 1.0, 2, "b")
     assert publish(one, 1.0, 3, "b") is None
     assert publish(one, 1.0, 4, "a") is None
-    assert numbers(one.failed(2)) == [2, 3]
+    assert numbers(one.failed(2, "full")) == [2, 3]
     assert numbers(one.confirmed()) == [4]
     assert publish(one, 2.0, 5, "a") is None
 
@@ -57,7 +58,7 @@ def test_a_duplicate_of_what_failed_is_refused_with_it_and_one_of_what_is_stored
 def test_what_is_sent_again_is_known_for_the_whole_time_from_then_on():
     one = journal()
     publish(one, 1.0, 1, "a")
-    one.failed(1)
+    one.failed(1, "full")
     assert sequences(publish(one, 6.0, 2, "a")) == [1]
     one.appended(2)
     assert publish(one, 6.0 + RETENTION, 3, "a") is None

@@ -6,13 +6,26 @@ import pytest
 
 from palio import Advertisement
 from palio.protocol.durable.journals import Forget, Hold, ListJournals, Replay, Survey
+from palio.protocol.durable.letters import MovedIn
 from palio.protocol.durable.subscriptions import Acknowledged, Attach, Change, Detach, Finish
 from palio.protocol.inquiries import Request, Trace, Watch
 from palio.protocol.requests import Advertise, Subscribe
 from palio.routing.durable.home.subscription import HomeState
+from palio.routing.durable.home.wishes import GIVE_UP_AFTER
 from palio.routing.effects import Reply
 from palio.routing.occurrences import Close, Open
-from tests.routing.durable.test_takers import ALL, answers, go, handed, publish, quiet, say, seeds, subscription
+from tests.routing.durable.test_takers import (
+    ALL,
+    Quiet,
+    answers,
+    go,
+    handed,
+    publish,
+    quiet,
+    say,
+    seeds,
+    subscription,
+)
 from tests.routing.durable.world import number
 
 LEAVING = {"closes": Close(), "detaches": Detach("s0")}
@@ -236,3 +249,23 @@ def test_what_is_acknowledged_again_is_answered_and_not_written(seed):
     assert answers(world, "done") == 3_001 * [("done", "one", "s0", (1,))]
     say(world, "a", "one", Acknowledged("s0", (1, 77)))
     assert answers(world, "done")[-1] == ("done", "one", "s0", (1, 77))
+
+
+@seeds
+def test_who_looks_again_and_again_does_not_keep_a_former_home_from_forgetting(seed):
+    """The next home has ended it, and the former one was not told: it asks, whoever looks for it meanwhile."""
+    world = Quiet(f"gone {seed}", ["a", "b", "c"], [("a", "b"), ("a", "c")])
+    world.run()
+    say(world, "b", "zero", Attach("s0", ALL))
+    at_once(world, "a", "one", Open(), Attach("s0", ALL))
+    step_until(world, lambda: getattr(subscription(world, "a"), "taker", None) == "one")
+    told = world.messages["b", "a"]
+    lost = [one for one in told if type(getattr(one, "content", None)) is MovedIn]
+    assert lost, "the former home was to be told"
+    told.remove(lost[0])
+    at_once(world, "a", "one", Finish("s0"))
+    for _ in range(4 * GIVE_UP_AFTER):
+        say(world, "c", "two", Attach("s0", None))
+    assert subscription(world, "b") is None
+    say(world, "c", "three", Attach("s0", ALL))
+    assert subscription(world, "c").taker == "three"

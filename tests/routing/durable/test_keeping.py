@@ -11,10 +11,13 @@ from palio.routing.durable.effects import Recovered
 from palio.routing.durable.facts import FactKind
 from palio.routing.durable.origin.journal import MARKS, OriginJournal
 from palio.routing.durable.origin.retention import Retention
+from palio.routing.occurrences import PublishPart
 
 
 def publish(journal: OriginJournal, now: float, token: int) -> None:
-    assert journal.publish("pat", token, (Notification({"n": token}),), now, token, publisher="pat")
+    assert journal.publish(
+        "pat", PublishPart((Notification({"n": token}),), token, "", True), now, token, "pat"
+    )
     journal.appended(token)
 
 

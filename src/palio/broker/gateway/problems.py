@@ -7,6 +7,7 @@ the same fields as one that was found here.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -30,7 +31,7 @@ _ERRORS_OF = {
     409: ("NotTaker", "FilterDiffers", "SubscriptionExists"),
     413: ("BodyTooLarge", "EventTooLarge", "FrameTooLarge"),
     415: ("EncodedBody", "WrongMediaType"),
-    429: ("GatewayFull", "TooManySubscriptions", "TooFast"),
+    429: ("GatewayFull", "TooManySubscriptions", "TooMuchSubscribed", "TooFast", "Throttled"),
     500: ("BrokerMistake",),
     501: ("NoJournal",),
     503: ("TooManyConnections", "NotNow", "NotStored", "HomeUnreachable", "HistoryUnavailable", "VisitEnded"),
@@ -110,6 +111,8 @@ def problem_response(problem: PalioError, headers: Mapping[str, str] | None = No
         more["WWW-Authenticate"] = 'Bearer realm="palio"'
     if isinstance(problem, WrongMethod):
         more["Allow"] = problem.allowed
+    if document["status"] == 429 and "seconds" in document:
+        more["Retry-After"] = str(math.ceil(document["seconds"]))
     body = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode(errors="replace") + b"\n"
     return Response(body, document["status"], more, MEDIA_TYPE)
 

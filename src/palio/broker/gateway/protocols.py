@@ -2,7 +2,8 @@
 
 So many in all, and from one address. A request head must come in time and may not be too long, and what is
 answered must be taken: a connection that stands still is ended. A WebSocket may not have a broker collect what
-it never takes (answers to pings) or never ends (a message of many parts).
+it never takes (answers to pings) or never ends (a message of many parts). What comes is read a little at a
+time, in the turns of the address that it comes from.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 
 from palio.broker.gateway.problems import problem_response
 from palio.broker.limits import ConnectionTally, TooManyConnections
+from palio.broker.scheduling import Pieces, Scheduler
 from palio.broker.settings import Limits
 from palio.model.errors import PalioError
 from palio.transport.tunnel import MAX_MESSAGE
@@ -88,6 +90,7 @@ def _told_of_connection(protocol: H11Protocol | WebSocketsSansIOProtocol) -> Any
 class PatientProtocol(H11Protocol):
     """HTTP on one connection, on which neither a head nor the taking of an answer lasts for ever."""
 
+    scheduler: Scheduler
     callers: Callers
     head_within: float
     taken_within: float
@@ -104,6 +107,13 @@ class PatientProtocol(H11Protocol):
         super().connection_made(transport)
         self._head.start(self.head_within)
         self._host = self.client[0] if self.client else "?"
+        self._pieces = Pieces(
+            self.scheduler,
+            ("address", self._host),
+            transport,
+            self._read_piece,
+            lambda: not self.flow.read_paused,
+        )
         try:
             self.callers.enter(self._host)
         except TooManyConnections as problem:
@@ -118,6 +128,9 @@ class PatientProtocol(H11Protocol):
     def data_received(self, data: bytes) -> None:
         if self._turned_away:
             return
+        self._pieces.add(data)
+
+    def _read_piece(self, data: bytes) -> None:
         super().data_received(data)
         # Either the next head is to come, or what is left of a body that was refused.
         if self.conn.their_state is h11.IDLE or self.conn.our_state is h11.DONE:
@@ -143,17 +156,21 @@ class PatientProtocol(H11Protocol):
         self._head.start(self.head_within)
 
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
-        self._leave()  # a WebSocket is counted as the connection of the broker that it is
+        rest = self._leave()  # a WebSocket is counted as the connection of the broker that it is
         super().handle_websocket_upgrade(event)
+        if rest:
+            self.transport.get_protocol().data_received(rest)  # type: ignore[attr-defined]
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._leave()
         super().connection_lost(exc)
 
-    def _leave(self) -> None:
+    def _leave(self) -> bytes:
+        """Leaves, and returns what has come and was not read."""
         self._head.stop()
         self._taking.stop()
         self.callers.leave(self._host)
+        return self._pieces.rest()
 
     def _abort(self) -> None:
         if self.transport is not None:
@@ -163,11 +180,30 @@ class PatientProtocol(H11Protocol):
 class BoundedSocket(WebSocketsSansIOProtocol):
     """A WebSocket on one connection, of which no more is held than of any other."""
 
+    scheduler: Scheduler
+
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
         self.app = _told_of_connection(self)
 
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._pieces = Pieces(
+            self.scheduler,
+            ("address", self.client[0] if self.client else "?"),
+            self.transport,
+            self._read_piece,
+            lambda: not self.read_paused,
+        )
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._pieces.rest()
+        super().connection_lost(exc)
+
     def data_received(self, data: bytes) -> None:
+        self._pieces.add(data)
+
+    def _read_piece(self, data: bytes) -> None:
         super().data_received(data)
         # What the broker says waits while it is not taken, so more than that are answers to pings.
         if len(self.frames) > MAX_PARTS or self.transport.get_write_buffer_size() > MAX_MESSAGE:

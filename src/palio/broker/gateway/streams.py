@@ -54,6 +54,8 @@ if TYPE_CHECKING:
 WINDOW = 256
 # Durable streams of which is remembered what they have sent.
 MAX_REMEMBERED = 1_000
+# Events that are written as text in one turn: about a millisecond.
+AT_ONCE = 32
 _TAKER = Patience(in_flight=WINDOW, acknowledge_within=86_400.0)  # until the reader comes back or goes away
 Key = tuple[str, int]
 _RETRY = 500  # milliseconds until a browser comes back
@@ -137,9 +139,12 @@ class _StreamReader:
                     case None:
                         yield b": still here\n\n"
                     case Events():
-                        yield b"".join([self._text(one) for one in message.envelopes])
+                        for at in range(0, len(message.envelopes), AT_ONCE):
+                            yield await self.visitor.do(
+                                partial(self._texts, message.envelopes[at : at + AT_ONCE])
+                            )
                     case Handed():
-                        text = self._handed(message)
+                        text = await self.visitor.do(partial(self._handed, message))
                         if text:
                             yield text
                             self._was_sent(message)
@@ -171,6 +176,9 @@ class _StreamReader:
         if not self.visitor.journal or len(self._position) > MAX_ORIGINS:
             return ""
         return write_position(self._position)
+
+    def _texts(self, envelopes: tuple[Envelope, ...]) -> bytes:
+        return b"".join([self._text(one) for one in envelopes])
 
     def _text(self, envelope: Envelope) -> bytes:
         id = self._id(envelope)

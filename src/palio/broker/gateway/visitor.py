@@ -1,16 +1,16 @@
 """`Visitor`: speaks `palio/2` for somebody who came by HTTP, with a `BrokerConnection`, in memory.
 
 It is a shell around a `Conversation`, and hears answers, events and deliveries. Answers go to whoever asked.
-Events and deliveries wait to be taken: until then they count as not read, so that the connection treats a slow
-visitor as it treats every slow client.
+Events and deliveries wait to be taken, as bytes: until then they count as not read, so that the connection
+treats a slow visitor as it treats every slow client.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from palio.broker.connection import BrokerConnection
 from palio.broker.gateway.credentials import NOTHING_SHOWN, HttpCredentials
@@ -19,7 +19,7 @@ from palio.model.errors import HistoryUnavailable, PalioError
 from palio.protocol.conversation import Conversation
 from palio.protocol.deliveries import Events, Handed, Lost
 from palio.protocol.durable.subscriptions import Taken
-from palio.protocol.encoding import decode
+from palio.protocol.encoding import decode, unread
 from palio.protocol.frames import FrameTooLarge, frame
 from palio.protocol.greeting import CONNECTION, PROTOCOL, Greet, Role, Welcome
 from palio.protocol.heartbeat import Bye, Heartbeat
@@ -31,8 +31,10 @@ from palio.transport.buffered import BufferedTransport
 if TYPE_CHECKING:
     from palio.broker.broker import BrokerServer
 
-_TO_BE_TAKEN = frozenset((Events, Handed, Taken, Lost))
+_TO_BE_TAKEN = frozenset([kind.__name__.lower() for kind in (Events, Handed, Taken, Lost)])
 _GREETED_WITHIN = 30.0  # seconds
+
+Result = TypeVar("Result")
 
 
 class VisitEnded(PalioError):
@@ -62,7 +64,7 @@ class Visitor:
         self._max_frame = 0
         self._loop = asyncio.get_running_loop()
         self._welcome: asyncio.Future[Welcome] = self._loop.create_future()
-        self._inbox: deque[tuple[Any, int]] = deque()
+        self._inbox: deque[bytes] = deque()
         self._arrived = asyncio.Event()
         self._ended_for: PalioError | None = None
         self._beating: asyncio.TimerHandle | None = None
@@ -149,6 +151,10 @@ class Visitor:
         except TimeoutError:
             raise NoAnswer(subject, timeout) from None
 
+    async def do(self, work: Callable[[], Result]) -> Result:
+        """Do something for this visitor, when it is the turn of its principal."""
+        return await self.connection.broker.scheduler.do(self.connection.owner, work)
+
     # Taking what comes
 
     async def take(self, timeout: float | None = None) -> Events | Handed | Taken | Lost | None:
@@ -165,16 +171,16 @@ class Visitor:
             if not self._inbox:
                 assert self._ended_for is not None
                 raise self._ended_for
-        message, size = self._inbox.popleft()
-        self._transport.took(size)
-        return message  # type: ignore[no-any-return]
+        payload = self._inbox.popleft()
+        self._transport.took(len(payload) + 4)
+        return self._conversation.hear(payload)  # type: ignore[no-any-return]
 
     def leave(self, reason: str = "The request has ended.") -> None:
         """End the session; what it holds that does not last goes with it."""
         if self._ended_for is None:
             self.say(Bye(reason))
             self._end(VisitEnded(reason))
-            self._transport.took(sum(size for _, size in self._inbox))
+            self._transport.took(sum([len(payload) + 4 for payload in self._inbox]))
             self._inbox.clear()
 
     def _beat(self) -> None:
@@ -189,14 +195,13 @@ class Visitor:
 
     def _heard(self, data: bytes) -> None:
         for payload in self._conversation.feed(data, self._loop.time()):
-            size = len(payload) + 4
-            message = self._conversation.hear(payload)
-            if type(message) in _TO_BE_TAKEN and self._ended_for is None:
-                self._inbox.append((message, size))
+            about = unread(payload)
+            if about is not None and about.kind in _TO_BE_TAKEN and self._ended_for is None:
+                self._inbox.append(payload)
                 self._arrived.set()
             else:
-                self._transport.took(size)
-                self._answered(message)
+                self._transport.took(len(payload) + 4)
+                self._answered(self._conversation.hear(payload))
 
     def _answered(self, message: Any) -> None:
         match message:

@@ -14,6 +14,7 @@ from rich.console import Console
 from rich.table import Column, Table
 from rich.text import Text
 
+from palio.broker.memory import memory_bound
 from palio.broker.settings import (
     DEFAULT_FILE,
     PREFIX,
@@ -39,6 +40,7 @@ from palio.cli.program.terminal import (
     printable,
     write_json,
 )
+from palio.model.amounts import size_text
 
 _CHECK = "palio config check examples/palio.toml"
 app = command_group(_CHECK, "palio config show", "palio config example")
@@ -72,6 +74,7 @@ def check(file: File = None) -> None:
         console.print(f"{plural(len(found), 'wrong setting')}.", style="bold red")
         raise typer.Exit(ExitCode.BAD_INPUT)
     _show(output_console(), gathered)
+    _show_memory(output_console(), checked(gathered.values, gathered.origins, gathered.file))
     console.print("These settings can be used.", style="green")
 
 
@@ -93,6 +96,22 @@ def show(
 def show_example() -> None:
     """Show a settings file with every setting, its default and what it means."""
     typer.echo(EXAMPLE, nl=False)
+
+
+def _show_memory(console: Console, settings: Settings) -> None:
+    """What a broker with these settings needs at the most, and why."""
+    parts = memory_bound(settings)
+    table = Table(
+        Column("memory, at the most"), Column("", justify="right"), Column("by"), box=None, pad_edge=False
+    )
+    for part in parts:
+        table.add_row(part.what, size_text(part.bytes), Text(part.settings, style="dim"))
+    table.add_row("in all", size_text(sum(part.bytes for part in parts)), "", style="bold")
+    console.print(table)
+    console.print(
+        "Durable subscriptions are those of one principal, and each link to a neighbour adds up to "
+        f"{size_text(settings.limits.link)} (limits.link)."
+    )
 
 
 def problems(gathered: Gathered) -> list[WrongSetting]:

@@ -54,6 +54,7 @@ def host(settings: Settings, started: Callable[[BrokerServer], None], *, life: i
 
     from palio.broker import logs  # noqa: PLC0415
     from palio.broker.broker import BrokerServer  # noqa: PLC0415
+    from palio.broker.memory import keep_little  # noqa: PLC0415
 
     logs.set_up(settings.log_level, settings.log_format)
     try:
@@ -63,6 +64,7 @@ def host(settings: Settings, started: Callable[[BrokerServer], None], *, life: i
     # Filters stay and events pass: looking through all that stays, again and again, finds nothing.
     gc.set_threshold(_GARBAGE_EVERY, 20, 50)
     sys.setswitchinterval(_SWITCH_EVERY)
+    keep_little()
     uvloop.run(_serve(broker, started, life))
 
 

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 from rich.console import Console
 from rich.text import Text
 
+from palio.broker.memory import memory_bound, memory_of_machine
 from palio.broker.settings import DEFAULT_FILE, LOOPBACK, Settings, load, split_address
 from palio.cli.brokers.hosting import CannotStart, host
 from palio.cli.program.dressing import flag, option
 from palio.cli.program.terminal import error_console, help_epilog
+from palio.model.amounts import size_text
 from palio.protocol.addresses import DEFAULT_PORT
 from palio.protocol.peers import LinkKind
 
@@ -164,6 +166,18 @@ def write_ports(file: Path, broker: BrokerServer) -> None:
         ) from None
 
 
+def _memory(broker: BrokerServer) -> Text:
+    """What the broker may need at the most, and whether the machine has it."""
+    most = sum(part.bytes for part in memory_bound(broker.settings, max(1, len(broker.access.principals()))))
+    text = Text(f"at most {size_text(most)}, as its limits say").append("  (palio config check)", style="dim")
+    there = memory_of_machine()
+    if most > there:
+        text.append(
+            f"\n           This machine has {size_text(there)}: lower limits.kept_in_all.", style="yellow"
+        )
+    return text
+
+
 def _announce(console: Console, broker: BrokerServer) -> None:
     settings = broker.settings
     server = ports(broker)["server"]
@@ -177,7 +191,7 @@ def _announce(console: Console, broker: BrokerServer) -> None:
         block.append(f"\n  HTTP     {web}://{address}/docs")
         if split_address(settings.http)[0] not in LOOPBACK:
             block.append(f"  {_who(settings, settings.http)}", style="dim")
-    block.append(f"\n  data     {_data(settings)}")
+    block.append(f"\n  data     {_data(settings)}\n  memory   ").append(_memory(broker))
     named = f" --server {scheme}://{server}" if security.certificate else f" --server {server}"
     options = "" if broker.port == DEFAULT_PORT and not security.certificate else named
     call = "curl -N"

@@ -13,7 +13,8 @@ from palio.model.errors import MissingDependency
 
 _ARROW = frozenset({"pyarrow"})
 _WEBSOCKET = frozenset({"websockets"})
-_BROKER = _WEBSOCKET | {"aiohttp", "h11", "prometheus_client", "sqlalchemy", "starlette", "uvicorn", "uvloop"}
+_BROKER = _WEBSOCKET | {"aiohttp", "greenlet", "h11", "prometheus_client", "sqlalchemy", "starlette"}
+_BROKER |= {"uvicorn", "uvloop"}
 _SPARK = _ARROW | {"google", "numpy", "packaging", "pandas", "py4j", "pyspark", "sqlalchemy"}
 # The first that brings a package is the one that is told, unless the command is known to need another one.
 BRINGS = {

@@ -94,6 +94,18 @@ class NotHere(msgspec.Struct, frozen=True, tag="nothere"):
     name: str
 
 
+class Arrived(msgspec.Struct, frozen=True, tag="arrived"):
+    """The subscription, which the receiver has looked for and the sender did not have, is at the sender now."""
+
+    name: str
+
+
+class Noted(msgspec.Struct, frozen=True, tag="noted"):
+    """Answers `Arrived`: the sender does not believe any more that the subscription is not at the receiver."""
+
+    name: str
+
+
 class Newer(msgspec.Struct, frozen=True, tag="newer"):
     """The sender is the home of a subscription of that name that was created later than the receiver's."""
 
@@ -149,7 +161,7 @@ class Browsed(msgspec.Struct, frozen=True, tag="browsed"):
 
 
 JournalContent: TypeAlias = Fetch | Page | ReaderEnded | Count | Counted | Browse | Browsed
-RelocationContent: TypeAlias = MoveOut | MoveIn | MovedIn | Differs | NotHere | Newer
+RelocationContent: TypeAlias = MoveOut | MoveIn | MovedIn | Differs | NotHere | Arrived | Noted | Newer
 Content: TypeAlias = JournalContent | RelocationContent
 
 

@@ -136,5 +136,11 @@ class DurableParts:
         self.telling = telling = ProgressReports(
             desk, journal, topology, retention, homes, spooling, polling, around.mark_ways, tick
         )
-        listeners = telling.epoch_changed, letters.epoch_changed, polling.forget_ways, going_live.epoch_changed
+        listeners = (
+            telling.epoch_changed,
+            letters.epoch_changed,
+            polling.forget_ways,
+            wishes.epoch_changed,
+            going_live.epoch_changed,
+        )
         self.membership = Membership(desk, topology, links, retention, introduced, listeners)

@@ -28,6 +28,9 @@ class DurableSettings(msgspec.Struct, frozen=True, kw_only=True):
     # Deliveries kept for one subscription, and their bytes; what is beyond stays in the origins' journals.
     outbox: int = 10_000
     outbox_bytes: int = 32 << 20
+    # The same of all subscriptions of one owner at this home, which share them equally.
+    outboxes: int = 100_000
+    outboxes_bytes: int = 128 << 20
     # The same of its dead letters; while there is no room, nothing is given up: it comes again and again.
     dead_letters: int = 10_000
     dead_letters_bytes: int = 32 << 20

@@ -79,6 +79,8 @@ class Service:
             letters.MovedIn: parts.relocation.gone,
             letters.Differs: parts.relocation.differs,
             letters.NotHere: parts.relocation.not_here,
+            letters.Arrived: parts.relocation.arrived,
+            letters.Noted: parts.relocation.noted,
             letters.Newer: parts.namesakes.newer,
         }
         self._timers: dict[str, Callable[[], None]] = {
@@ -125,7 +127,8 @@ class Service:
 
     def session_closed(self, session: str) -> None:
         """Handles the end of a session; its subscriptions stay."""
-        for part in (self.parts.history, self.parts.wishes, self.parts.takers):
+        parts = self.parts
+        for part in (parts.appending, parts.history, parts.wishes, parts.takers):
             part.session_closed(session)
 
     def on_timer(self, name: str) -> None:

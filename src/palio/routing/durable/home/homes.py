@@ -6,7 +6,8 @@ import msgspec
 
 from palio.model.filter import Filter
 from palio.protocol.durable.wishes import NotHome, NotTaker
-from palio.routing.durable.home.subscription import Durable, HomeState
+from palio.routing.durable.home.subscription import Durable, HomeState, Siblings
+from palio.routing.scopes import owner_of
 from palio.routing.table import TableEntry
 
 
@@ -30,7 +31,21 @@ class Homes:
 
     def __init__(self) -> None:
         self.subscriptions: dict[str, Durable] = {}
+        self._by_owner: dict[str, Siblings] = {}
         self.changes: dict[str, FilterChange] = {}  # of filters, by the name of the subscription
+
+    def add(self, durable: Durable) -> None:
+        siblings = self._by_owner.setdefault(owner_of(durable.name), Siblings())
+        if durable.name not in self.subscriptions:
+            siblings.count += 1
+        durable.siblings = siblings
+        self.subscriptions[durable.name] = durable
+
+    def remove(self, durable: Durable) -> None:
+        del self.subscriptions[durable.name]
+        durable.siblings.count -= 1
+        if not durable.siblings.count:
+            del self._by_owner[owner_of(durable.name)]
 
     def of(self, session: str, name: str) -> Durable:
         """The subscription whose taker the session is. Raises `NotTaker`."""

@@ -53,7 +53,8 @@ class Lifecycle:
             self._desk.save(FactKind.PAUSED.of(identity), None)
         for stored in recovered.subscriptions:
             # Attempts are not written one by one: whatever is on disk may have been delivered before.
-            durable = self._homes.subscriptions[stored.name] = self.restored(stored, delivered=1)
+            durable = self.restored(stored, delivered=1)
+            self._homes.add(durable)
             durable.stored_position = dict(stored.position)
             durable.written_position = dict(stored.position)
             durable.next_delivery = stored.next_delivery
@@ -71,7 +72,7 @@ class Lifecycle:
         since = {"now": FROM_NOW, "all": 0.0}.get(attach.since, attach.since)  # type: ignore[arg-type]
         identity = self._desk.identity()
         durable = Durable(attach.name, filter, float(since), identity, 1, Outbox(self._desk.settings.patience))
-        self._homes.subscriptions[attach.name] = durable
+        self._homes.add(durable)
         durable.taker = session
         durable.linger = attach.linger
         durable.retry = attach.retry
@@ -113,7 +114,7 @@ class Lifecycle:
 
     def adopt(self, durable: Durable, then: Callable[[], None]) -> None:
         """Adopts a subscription that was handed over; `then` is called once it is on disk."""
-        self._homes.subscriptions[durable.name] = durable
+        self._homes.add(durable)
         if durable.paused:  # which is there when the subscription is
             self._desk.save(FactKind.PAUSED.of(durable.identity), 1)
 
@@ -139,7 +140,7 @@ class Lifecycle:
         """Ends a subscription here: for good, or because it is at another home now."""
         self._changes.let_go(durable)
         durable.go(event)
-        del self._homes.subscriptions[durable.name]
+        self._homes.remove(durable)
         self._catching_up.give_up(durable)
         self._spooling.drop(durable)
         self._endings.note(durable, None if event == "finished" else durable.moving_to)

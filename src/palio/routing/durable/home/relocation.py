@@ -5,8 +5,11 @@ to hand it over, with that of the next one: from then on that one may have it. T
 has until the next one says that all is on disk there, and writes again until then. So there is always at least
 one broker that has it, and never two that deliver. Each home has a higher generation; a broker remembers up to
 which one it has handed a subscription on, and does not take an older one back from a letter that comes late.
-A question may come to the next home before the subscription does, and to the former home after that was told to
-forget it: so the next home does not say that it has it while somebody may believe that it has not (`wishes`).
+A question may come to the next home before the subscription does, and to the former home after that was told
+to forget it: so the next home first tells whoever may believe that it has it not (`wishes`), and the former one
+may forget it when they have noted it. No clock is asked: what was answered in several epochs is looked for
+again, so that who cannot be told creates nothing, either. Once it has gone on from there, its newest home has
+seen to that.
 
 See `namesakes` for two of one name, `wishes` for who waits for a subscription.
 
@@ -21,7 +24,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from palio.model.errors import FilterDiffers, NoSuchSubscription, PalioError
-from palio.protocol.durable.letters import Differs, MovedIn, MoveIn, MoveOut, NotHere
+from palio.protocol.durable.letters import (
+    Arrived,
+    Differs,
+    MovedIn,
+    MoveIn,
+    MoveOut,
+    Noted,
+    NotHere,
+)
 from palio.protocol.durable.peers import Told
 from palio.protocol.durable.subscriptions import Attach, Detach, Taken
 from palio.protocol.durable.wishes import HomeUnreachable, require_sound
@@ -135,6 +146,8 @@ class Relocation:
         if coming or (not homes and any(rival < self._desk.broker for rival in rivals)):
             return  # it is looked for again: another one may be about to create it
         missing = tuple(sorted(set(homes or self._topology.known) - answered))
+        if not homes and not wish.attach.anew and set(told.epochs) != {self._topology.epoch}:
+            return  # it may have gone from who has answered later to who has answered before
         if homes and not missing:
             # Where one has handed it on to another, the latter is asked; it says so itself if it has it.
             wish.home = homes[0]
@@ -156,7 +169,9 @@ class Relocation:
         if letter.generation <= self._endings.upto(letter.identity) or (
             durable is not None and here and durable.generation >= letter.generation
         ):
-            if durable is None or durable.state is not HomeState.STORING:
+            if durable is None or not here:
+                self._let_forget(sender, letter)  # it has gone on, or ended: who has it now says so itself
+            elif durable.state is not HomeState.STORING:
                 self._confirm(sender, letter)
             return
         if durable is not None and not here:
@@ -182,8 +197,14 @@ class Relocation:
 
     def _confirm(self, sender: str, letter: MoveIn) -> None:
         """Lets the former home forget what is here, or write again if it may not forget it yet."""
-        if not self._wishes.is_believed_missing(letter.name, sender):
-            self._letters.write(sender, MovedIn(letter.name, letter.identity, letter.generation))
+        believers = self._wishes.believers(letter.name, sender)
+        for asker in believers:
+            self._letters.write(asker, Arrived(letter.name))
+        if not believers:
+            self._let_forget(sender, letter)
+
+    def _let_forget(self, sender: str, letter: MoveIn) -> None:
+        self._letters.write(sender, MovedIn(letter.name, letter.identity, letter.generation))
 
     def differs(self, sender: str, letter: Differs) -> None:
         """Handles a `Differs`: it is there, with another filter than the session asked for."""
@@ -197,6 +218,17 @@ class Relocation:
         wish = self._wishes.by_name.get(letter.name)
         if wish is not None and wish.home == sender:
             wish.rest()
+
+    def arrived(self, sender: str, letter: Arrived) -> None:
+        """Handles an `Arrived`: whoever was told before that it is not there asks again."""
+        wish = self._wishes.by_name.get(letter.name)
+        if wish is not None and wish.question is not None:
+            wish.rest()
+        self._letters.write(sender, Noted(letter.name))
+
+    def noted(self, sender: str, letter: Noted) -> None:
+        """Handles a `Noted`: the former home, which writes again, may forget it as far as that one goes."""
+        self._wishes.believes_no_more(letter.name, sender)
 
     # At the former home
 

@@ -1,24 +1,40 @@
-"""Backpressure of a home: what it keeps for one subscription; the rest stays in the journals."""
+"""Backpressure of a home: what it keeps for one subscription; the rest stays in the journals.
+
+All subscriptions of an owner share what is kept for it: who has many of them keeps less for each, and the
+broker no more for all of them.
+"""
 
 from __future__ import annotations
 
 from palio.routing.durable.desk import DurableSettings
 from palio.routing.durable.home.subscription import Durable
 
+# What each subscription may keep however many there are: it could not be read at all with less.
+LEAST = 32
+LEAST_BYTES = 1 << 16
+
 
 class Room:
     """The limits of outboxes, by number and by bytes. What is being written counts as if it were there."""
 
     def __init__(self, settings: DurableSettings) -> None:
-        self._most = settings.outbox
-        self._most_bytes = settings.outbox_bytes
+        self._settings = settings
+
+    def _most(self, durable: Durable) -> tuple[int, int]:
+        """How many deliveries, and how many bytes of them, may be kept for a subscription."""
+        settings, several = self._settings, durable.siblings.count
+        return (
+            min(settings.outbox, max(LEAST, settings.outboxes // several)),
+            min(settings.outbox_bytes, max(LEAST_BYTES, settings.outboxes_bytes // several)),
+        )
 
     def is_full(self, durable: Durable, taken: int = 0) -> bool:
         """Whether nothing more fits beside what there is, and what was just taken."""
         outbox = durable.outbox
+        most, most_bytes = self._most(durable)
         return (
-            len(outbox.deliveries) + durable.spooling + taken >= self._most
-            or outbox.bytes + durable.spooling_bytes >= self._most_bytes
+            len(outbox.deliveries) + durable.spooling + taken >= most
+            or outbox.bytes + durable.spooling_bytes >= most_bytes
         )
 
     def left(self, durable: Durable) -> int:
@@ -26,12 +42,13 @@ class Room:
         if self.is_full(durable):
             return 0
         asked_for = sum([one.limit for one in durable.catching_up.values()])
-        return max(0, self._most - len(durable.outbox) - durable.spooling - asked_for)
+        return max(0, self._most(durable)[0] - len(durable.outbox) - durable.spooling - asked_for)
 
     def is_half_empty(self, durable: Durable) -> bool:
         """Whether it is worth while to fetch what did not fit."""
         outbox = durable.outbox
+        most, most_bytes = self._most(durable)
         return (
-            2 * (len(outbox) + durable.spooling) < self._most
-            and 2 * (outbox.bytes + durable.spooling_bytes) < self._most_bytes
+            2 * (len(outbox) + durable.spooling) < most
+            and 2 * (outbox.bytes + durable.spooling_bytes) < most_bytes
         )

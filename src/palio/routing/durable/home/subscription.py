@@ -110,6 +110,13 @@ class CatchUp:
 
 
 @dataclass(eq=False, repr=False, slots=True)
+class Siblings:
+    """How many subscriptions one owner has at this home."""
+
+    count: int = 0
+
+
+@dataclass(eq=False, repr=False, slots=True)
 class Durable:
     """A durable subscription at its home. Also what the tables hold for it."""
 
@@ -140,6 +147,7 @@ class Durable:
     detached_at: float | None = None
     linger: float | None = None  # how long it outlives its taker; None: as the broker says
     retry: Retry | None = None  # how what failed is tried again; None: as the broker or the taker says
+    siblings: Siblings = field(default_factory=lambda: Siblings(1))  # those of its owner, itself included
     ready_told: bool = False
     paused: bool = False  # whether nothing is handed out; see `steering`
     # By origin: what waited beyond the position when it was moved back.

@@ -184,9 +184,12 @@ class Takers:
         last: bool = False,
     ) -> None:
         settings, dead = self._desk.settings, durable.dead
+        several = durable.siblings.count
+        most = min(settings.dead_letters, max(1, settings.outboxes // several))
+        most_bytes = min(settings.dead_letters_bytes, settings.outboxes_bytes // several)
         letters = []
         for number in numbers:
-            room = len(dead) < settings.dead_letters and dead.bytes < settings.dead_letters_bytes
+            room = len(dead) < most and dead.bytes < most_bytes
             if durable.outbox.back(number, failure, may_give_up=room, delay=delay, last=last):
                 continue
             delivery = durable.outbox.remove(number)

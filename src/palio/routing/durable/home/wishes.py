@@ -4,13 +4,12 @@ Of the sessions at a broker that want a subscription, only the latest has a wish
 fulfilled, refused or withdrawn, or the session closes. Wishes are begun in open sessions, and are the only
 memory of a session that waits for a subscription: so a taker is always a session that is open.
 
-Who looks for a subscription and is told that it is not here may believe so until it gives up. If it arrives
-here meanwhile, its former home, which has not answered yet, must go on saying where it is: nobody else would.
+Who looks for a subscription and is told that it is not here may believe so until it is told otherwise, or the
+epoch changes: what was answered in several epochs creates nothing. If it arrives here meanwhile, its former
+home, which may not have answered yet, must go on saying where it is: nobody else would.
 """
 
 from __future__ import annotations
-
-from itertools import islice
 
 import msgspec
 
@@ -22,6 +21,8 @@ from palio.routing.durable.home.homes import Homes
 GIVE_UP_AFTER = 5
 # Who looks for a subscription answers others who do with its name and this: of several, one creates it.
 LOOKING = "?"
+# Names that are remembered as denied: far more than are looked for while one is on its way.
+MAX_DENIED = 16_384
 
 
 class AttachWish(msgspec.Struct, eq=False):
@@ -57,8 +58,8 @@ class Wishes:
         self._desk = desk
         self._homes = homes
         self.by_name: dict[str, AttachWish] = {}
-        # By name, the latest last: who looked for it, and until when that one may believe that it is not here.
-        self._denied: dict[str, dict[str, float]] = {}
+        # By name: who looked for it in this epoch, and may believe that it is not here.
+        self._denied: dict[str, dict[str, None]] = {}
 
     def withdraw(self, session: str, name: str) -> bool:
         """Withdraw the wish of a session. Returns whether it was waiting for the subscription."""
@@ -87,18 +88,25 @@ class Wishes:
         return (self._desk.broker + LOOKING,)
 
     def _deny(self, name: str, asker: str) -> None:
-        now = self._desk.now
-        self._denied[name] = self._denied.pop(name, {}) | {
-            asker: now + GIVE_UP_AFTER * self._desk.settings.tick
-        }
-        for first in list(islice(self._denied, 2)):  # more than is added, so that what is over goes by itself
-            if max(self._denied[first].values()) <= now:
-                del self._denied[first]
+        self._denied.setdefault(name, {})[asker] = None
+        if len(self._denied) > MAX_DENIED:
+            del self._denied[next(iter(self._denied))]
 
-    def is_believed_missing(self, name: str, former_home: str) -> bool:
-        """Whether somebody who looks for a subscription may still believe that it is not here.
+    def believers(self, name: str, former_home: str) -> list[str]:
+        """Those who have looked for a subscription and may still believe that it is not here.
 
         A former home that has looked for it has found it since.
         """
-        denied = self._denied.get(name, {})
-        return any(until > self._desk.now for asker, until in denied.items() if asker != former_home)
+        return [asker for asker in self._denied.get(name, ()) if asker != former_home]
+
+    def believes_no_more(self, name: str, asker: str) -> None:
+        """Handles that somebody knows better, or has the subscription itself."""
+        denied = self._denied.get(name)
+        if denied is not None:
+            denied.pop(asker, None)
+            if not denied:
+                del self._denied[name]
+
+    def epoch_changed(self) -> None:
+        """What was answered before is not enough any more to believe that a subscription is nowhere."""
+        self._denied.clear()

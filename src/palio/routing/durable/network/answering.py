@@ -47,6 +47,7 @@ class Answering:
         """Answer, when all readers that it names are on disk."""
         for reader, name in ask.readers:
             self._namesakes.hear_of(name, reader, ask.asker)
+            self._wishes.believes_no_more(name, ask.asker)
             self._retention.register(reader, ask.asker)
             if self._introduced.is_due:
                 self._tick.set()

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from palio.protocol.envelope import Envelope
-from palio.protocol.requests import Publish, Published, Refused
+from palio.protocol.requests import Published, Refused
 from palio.routing.durable.alarm import Alarm
 from palio.routing.durable.desk import Desk
-from palio.routing.durable.origin.journal import OriginJournal
-from palio.routing.occurrences import Failed, Stored
+from palio.routing.durable.origin.journal import OriginJournal, PublishedInVain
+from palio.routing.occurrences import Failed, PublishPart, Stored
 
 
 @dataclass(eq=False, repr=False)
@@ -22,15 +22,21 @@ class Appending:
     _tick: Alarm
     _send_on: Callable[[tuple[Envelope, ...]], None]
 
-    def publish(self, session: str, message: Publish) -> None:
+    def publish(self, session: str, message: PublishPart) -> None:
         """Journals notifications that were published here."""
         publisher, token = message.publisher or session, self._desk.token()
-        append = self._journal.publish(
-            session, message.number, message.notifications, self._desk.now, token, publisher=publisher
-        )
+        try:
+            append = self._journal.publish(session, message, self._desk.now, token, publisher)
+        except PublishedInVain as problem:
+            self._refuse(session, message.number, str(problem))
+            return
         if append is not None:
             self._desk.effects.append(append)
         self._confirm()
+
+    def session_closed(self, session: str) -> None:
+        """Forgets a request of which not all parts have come."""
+        self._journal.parts.pop(session, None)
 
     def stored(self, message: Stored) -> None:
         """Handles a completed write; if it is of something published here, confirms it and forwards it."""
@@ -45,12 +51,13 @@ class Appending:
     def failed(self, message: Failed) -> None:
         """Handles a failed write; if it is of something published here, refuses it."""
         if self._journal.is_appending(message.token):
-            for request in self._journal.failed(message.token):
-                number = request.number
-                refused = Refused(f"publish {number}", "NotStored", message.reason, number=number)
-                self._desk.answer(request.session, refused)
+            for request in self._journal.failed(message.token, message.reason):
+                self._refuse(request.session, request.number, message.reason)
             self._confirm()
         self._desk.failed(message.token, message.reason)
+
+    def _refuse(self, session: str, number: int, reason: str) -> None:
+        self._desk.answer(session, Refused(f"publish {number}", "NotStored", reason, number=number))
 
     def _confirm(self) -> None:
         for request in self._journal.confirmed():

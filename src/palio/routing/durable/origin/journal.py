@@ -16,11 +16,11 @@ from collections import deque
 
 import msgspec
 
-from palio.model.notification import Notification
 from palio.protocol.envelope import Envelope
 from palio.routing.durable.desk import DurableSettings
 from palio.routing.durable.effects import Append, Recovered
 from palio.routing.durable.facts import Fact, FactKind, values_of
+from palio.routing.occurrences import PublishPart
 
 # So many moments are remembered to know what is old enough to be trimmed: it is kept by that share longer.
 MARKS = 256
@@ -37,6 +37,18 @@ class PendingPublish(msgspec.Struct):
     first: int
     last: int
     sequences: tuple[int, ...] = ()
+
+
+class PublishedParts(msgspec.Struct):
+    """A request whose notifications come in parts: what they are numbered so far, and why that is in vain."""
+
+    sequences: list[int] = []
+    count: int = 0  # how many of them are new
+    failed: str = ""
+
+
+class PublishedInVain(Exception):
+    """All parts of a request have come, and one of them could not be written: why."""
 
 
 class OriginJournal:
@@ -69,22 +81,26 @@ class OriginJournal:
             self._remember(publisher, id, sequence, time)
         self._appending: dict[int, tuple[Envelope, ...]] = {}  # by token, in the order of their sequences
         self._requests: deque[PendingPublish] = deque()
+        self.parts: dict[str, PublishedParts] = {}  # by session
 
     def publish(
-        self,
-        session: str,
-        number: int,
-        notifications: tuple[Notification, ...],
-        now: float,
-        token: int,
-        *,
-        publisher: str,
+        self, session: str, message: PublishPart, now: float, token: int, publisher: str
     ) -> Append | None:
-        """Deduplicates and numbers notifications. Returns what to append; nothing if all are known."""
+        """Deduplicates and numbers notifications. Returns what to append; nothing if all are known.
+
+        Raises `PublishedInVain` with the last part of a request, if an earlier one could not be written.
+        """
         self._forget_old(now)
+        parts = self.parts.pop(session, None) or PublishedParts()
+        if not message.last:
+            self.parts[session] = parts
+        if parts.failed:
+            if message.last:
+                raise PublishedInVain(parts.failed)
+            return None
         fresh: list[Envelope] = []
-        sequences: list[int] = []
-        for notification in notifications:
+        sequences = parts.sequences
+        for notification in message.notifications:
             key = (publisher, notification.id) if notification.id is not None else None
             known = self._recent.get(key) if key is not None else None
             if known is None:
@@ -94,13 +110,13 @@ class OriginJournal:
                 if key is not None:
                     self._remember(*key, known, now)
             sequences.append(known)
-        if sequences:
+        parts.count += len(fresh)
+        if sequences and message.last:
             first, last = sequences[0], max(sequences)
             # Some of it may have been known, under other numbers.
-            given = (
-                () if len(fresh) in (0, len(sequences)) and last - first + 1 == len(sequences) else sequences
-            )
-            self._requests.append(PendingPublish(session, number, first, last, tuple(given)))
+            plain = parts.count in (0, len(sequences)) and last - first + 1 == len(sequences)
+            given = () if plain else tuple(sequences)
+            self._requests.append(PendingPublish(session, message.number, first, last, given))
         if not fresh:
             return None
         envelopes = tuple(fresh)
@@ -117,8 +133,11 @@ class OriginJournal:
         self.stored = envelopes[-1].sequence
         return envelopes
 
-    def failed(self, token: int) -> list[PendingPublish]:
+    def failed(self, token: int, reason: str) -> list[PendingPublish]:
         """Handles that an append failed, and all after it. Returns the requests that are not carried out."""
+        for parts in self.parts.values():
+            if max(parts.sequences, default=0) > self.stored:
+                parts.failed = reason
         self._appending.clear()
         self.head = self.stored
         self._recent = {key: known for key, known in self._recent.items() if known <= self.stored}

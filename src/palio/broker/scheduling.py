@@ -1,0 +1,192 @@
+"""`Scheduler`: lets clients have their turns in an event loop, and everything else happen in between.
+
+Whoever has work has it done piece by piece: a connection whose messages have come, a session that has left and
+whose subscriptions are taken down, an event stream whose events are written, the completions of the store. Who
+is next is for `turns` to say; a turn is measured, and its owner charged with it. After some turns the loop
+looks at its sockets again, so that who comes with little is heard, and served next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Hashable
+from time import perf_counter
+from typing import Generic, Protocol, TypeVar
+
+from palio.broker.turns import Turns
+
+# Seconds for which one may go on in its turn, as far as its work can be cut; and after which the loop looks at
+# its sockets again. Each hop of a message through the broker may have to wait for as long: shorter ones cost
+# more turns of the loop, longer ones more latency (`palio bench neighbours`, `palio bench broker`).
+TURN = 0.0005
+ROUND = 0.001
+
+# Bytes of HTTP that are read at a time: thirty pings, or a request with its head.
+PIECE = 4 * 1024
+# Bytes that wait to be read so.
+MAX_PIECES = 256 * 1024
+
+Result = TypeVar("Result")
+
+
+class Working(Hashable, Protocol):
+    """Who has work to be done."""
+
+    @property
+    def owner(self) -> Hashable:
+        """For whom it is done: all who work for one owner share its turns."""
+
+    @property
+    def weight(self) -> float:
+        """How many times as much as others the owner may have done."""
+
+    def take_turn(self, until: float) -> bool:
+        """Do some of it, until about that moment of `perf_counter`. Returns whether there is more."""
+
+
+class _Errand(Generic[Result]):
+    """Something that is done in one turn, for who waits for it."""
+
+    weight = 1.0
+
+    def __init__(self, owner: Hashable, work: Callable[[], Result], future: asyncio.Future[Result]) -> None:
+        self.owner = owner
+        self._work = work
+        self.future = future
+
+    def take_turn(self, until: float) -> bool:
+        if not self.future.done():  # otherwise nobody waits for it any more
+            try:
+                self.future.set_result(self._work())
+            except Exception as problem:  # noqa: BLE001 (it is raised where it is waited for)
+                self.future.set_exception(problem)
+        return False
+
+
+class Pieces:
+    """Bytes that have come for a protocol, which takes them a little at a time when it is its owner's turn.
+
+    While much waits, the transport is not read from, unless others let it be.
+    """
+
+    weight = 1.0
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        owner: Hashable,
+        transport: asyncio.Transport,
+        take: Callable[[bytes], None],
+        reads: Callable[[], bool],
+    ) -> None:
+        """`take` is the protocol's, and `reads` says whether it wants to read."""
+        self.owner = owner
+        self._scheduler = scheduler
+        self._transport = transport
+        self._take = take
+        self._reads = reads
+        self._size = 0
+        self._paused = False
+        self._pieces: deque[bytes] = deque()
+
+    def add(self, data: bytes) -> None:
+        """Bytes have come: each piece takes about a turn to be read."""
+        self._size += len(data)
+        self._pieces.extend([data[at : at + PIECE] for at in range(0, len(data), PIECE)])
+        self._scheduler.ready(self)
+        if self._size > MAX_PIECES and not self._transport.is_closing():
+            self._paused = True
+            self._transport.pause_reading()
+
+    def rest(self) -> bytes:
+        """What nobody has taken, and nobody takes any more."""
+        rest = b"".join(self._pieces)
+        self._pieces.clear()
+        self._scheduler.leave(self)
+        return rest
+
+    def take_turn(self, until: float) -> bool:
+        while self._pieces and not self._transport.is_closing():
+            piece = self._pieces.popleft()
+            self._size -= len(piece)
+            self._take(piece)
+            if perf_counter() >= until:
+                break
+        if self._paused and self._size <= MAX_PIECES // 2 and not self._transport.is_closing():
+            self._paused = False
+            if self._reads():
+                self._transport.resume_reading()
+        return bool(self._pieces) and not self._transport.is_closing()
+
+
+class Scheduler:
+    """The turns of all who work at one broker."""
+
+    def __init__(self) -> None:
+        self._turns: Turns[Working] = Turns()
+        self._running = False
+        self._due = False
+        # Told whether work is left after a round, and so other threads have to be let in more often.
+        self.crowded: Callable[[bool], None] = lambda crowded: None
+        self._crowded = False
+
+    def __len__(self) -> int:
+        return len(self._turns)
+
+    def ready(self, working: Working) -> None:
+        """Somebody has work. It is done now, if nobody else waits for a turn."""
+        alone = not self._running and not self._due
+        self._turns.ready(working, working.owner)
+        if alone and len(self._turns):
+            self._run()
+
+    async def do(self, owner: Hashable, work: Callable[[], Result]) -> Result:
+        """Do something for an owner when it is its turn. Raises what it does."""
+        errand = _Errand(owner, work, asyncio.get_running_loop().create_future())
+        self.ready(errand)
+        try:
+            result: Result = await errand.future
+            return result
+        finally:
+            self.leave(errand)
+
+    def hold(self, whom: Hashable) -> None:
+        """Nothing more is done for an owner, or by one who works, until it is released."""
+        self._turns.hold(whom)
+
+    def release(self, whom: Hashable) -> None:
+        self._turns.release(whom)
+        self._go_on_soon()
+
+    def leave(self, working: Working) -> None:
+        """Somebody is gone, and has no work any more."""
+        self._turns.leave(working, working.owner)
+
+    def _go_on_soon(self) -> None:
+        if len(self._turns) and not self._due and not self._running:
+            self._due = True
+            asyncio.get_running_loop().call_soon(self._run)
+
+    def _run(self) -> None:
+        self._due, self._running = False, True
+        turns = self._turns
+        began = now = perf_counter()
+        try:
+            while now - began < ROUND and (found := turns.next()) is not None:
+                working, owner = found
+                weight = working.weight
+                more = working.take_turn(now + TURN)
+                ended = perf_counter()
+                if more:
+                    turns.ready(working, working.owner)
+                turns.charge(working, owner, ended - now, weight)
+                if working.owner != owner:  # it has said meanwhile who it is
+                    turns.leave(working, owner)
+                now = ended
+        finally:
+            self._running = False
+            self._go_on_soon()
+            if (crowded := len(turns) > 1) is not self._crowded:
+                self._crowded = crowded
+                self.crowded(crowded)
