@@ -8,6 +8,7 @@ from sqlalchemy import create_engine, text
 from palio.model.filter import Filter
 from palio.model.notification import Notification
 from palio.protocol.durable.attempts import Failure
+from palio.protocol.durable.lineage import Incarnation, JournalGap
 from palio.protocol.durable.retry import Retry
 from palio.protocol.envelope import Envelope
 from palio.routing.configuration import Configuration
@@ -184,6 +185,38 @@ def test_a_journal_is_held_only_in_a_store_that_is_up_to_date(url: str) -> None:
     hold(url, "b", "lake", 3)
     with Driven(url) as driven:
         assert dict(driven.recovered.facts)[FactKind.HELD.of("lake")] == 3
+
+
+def test_what_a_store_of_the_seventh_version_has_is_of_no_known_lineage(url: str) -> None:
+    create_version_1(url)
+    engine = create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+    with engine.begin() as connection:
+        for step in schema.MIGRATIONS[:6]:
+            step(connection)
+        connection.execute(text("UPDATE palio_schema SET version = 7"))
+    engine.dispose()
+    with Driven(url) as driven:
+        (subscription,) = driven.recovered.subscriptions
+        assert (subscription.position, subscription.lineages, subscription.gaps) == ({"b": 4}, {}, ())
+        (first,) = driven.recovered.lineage
+        assert (first.number, first.begins, driven.recovered.opened_before) == (8, 9_000, 7)
+        driven.do(append(1, 9_001, 9_003))
+        theirs = (Incarnation(1, "ab", 0), Incarnation(4, "cd", 17))
+        gaps = (JournalGap("elsewhere", 3, None, 12.5),)
+        position = (("b", 9_001), ("elsewhere", 3))
+        driven.do(
+            Spool(2, "s", position=position, lineages=(("b", (first,)), ("elsewhere", theirs)), gaps=gaps),
+            Spool(3, "s", position=(("elsewhere", 18),)),
+        )
+    with Driven(url) as driven:
+        (subscription,) = driven.recovered.subscriptions
+        assert subscription.position == {"b": 9_001, "elsewhere": 18}
+        assert subscription.lineages == {"b": (first,), "elsewhere": theirs}
+        assert subscription.gaps == gaps
+        driven.do(Spool(2, "s", lineages=(("b", ()),), gaps=()))
+    with Driven(url) as driven:
+        (subscription,) = driven.recovered.subscriptions
+        assert (subscription.lineages, subscription.gaps) == ({"elsewhere": theirs}, ())
 
 
 def test_a_store_of_a_later_version_is_refused_and_left_alone(url: str) -> None:
