@@ -63,9 +63,17 @@ class Writing:
             self._desk.after(durable.latest_write, stored)
             return
         token = durable.latest_write = self._desk.token(stored)
-        lineages = durable.lineages_to_write(position)
-        own = {"add": add, "remove": remove, "dead": dead, "failures": failures}
-        self._desk.effects.append(Spool(token, durable.name, **own, position=position, lineages=lineages))
+        spool = Spool(
+            token,
+            durable.name,
+            add=add,
+            remove=remove,
+            dead=dead,
+            position=position,
+            failures=failures,
+            lineages=durable.lineages_to_write(position),
+        )
+        self._desk.effects.append(spool)
 
     def when_written(self, durable: Durable, then: Callable[[], None]) -> None:
         """Do something when all that was asked for before is on disk."""

@@ -86,8 +86,7 @@ class Polling:
         """
         self._number += 1
         number, epoch = self._number, self._topology.epoch
-        more = {"introduce": introduce, "doubted": doubted, "places": places}
-        ask = Ask(self._broker, number, about, readers, **more, epoch=epoch)
+        ask = Ask(self._broker, number, about, readers, 0, introduce, doubted, epoch, places)
         self._begin(ask, None, then)
         return ask
 

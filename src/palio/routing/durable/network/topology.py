@@ -80,7 +80,7 @@ class Topology:
         return version >> INCARNATION_BITS > self.versions.get(broker, -1) >> INCARNATION_BITS
 
     def is_unknown_self(self, version: int, opened_before: int) -> bool:
-        """Whether a count is of a life of this broker that its disk does not know, between the last one and this.
+        """Whether a count is of a life of this broker that its disk does not know, between its last two.
 
         Then the disk came back older than it was.
         """
