@@ -311,22 +311,6 @@ def test_a_torn_file(file_url: str) -> None:
         Driven(file_url)
 
 
-def test_a_damaged_notification_breaks_the_store_that_reads_it(file_url: str) -> None:
-    with Driven(file_url) as driven:
-        driven.do(append(1, 1, 3))
-    with sqlite3.connect(path_of(file_url)) as connection:
-        connection.execute("UPDATE palio_journal SET body = x'00' WHERE sequence = 2")
-    connection.close()
-    with Driven(file_url) as driven:
-        driven.store.submit([Read(1, EVERYTHING, 0, 3, 10)])
-        driven.wait_for(lambda: bool(driven.errors))
-        assert isinstance(driven.errors[0], StoreCorrupt)
-        assert "Sequence 2" in str(driven.errors[0])
-        (refused,) = driven.do(append(2, 4))
-        assert isinstance(refused, Failed)
-        assert "Sequence 2" in refused.reason
-
-
 @pytest.mark.parametrize("wrong", ["", "nonsense", "mysql://host/database", "sqlite://", "sqlite:///:memory:"])
 def test_urls_that_name_no_store(wrong: str) -> None:
     with pytest.raises(WrongStoreUrl, match="Write sqlite:///"):

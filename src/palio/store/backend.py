@@ -76,15 +76,15 @@ class Backend(ABC):
 
     @abstractmethod
     def append(self, connection: Connection, rows: Rows) -> None:
-        """Append to the journal: broker, sequence, time, publisher, id, body."""
+        """Append to the journal: broker, sequence, time, publisher, id, body, checksum, chain."""
 
     @abstractmethod
     def spool(self, connection: Connection, rows: Rows) -> None:
-        """Add letters that are not there to the spool: subscription, delivery, attempts, envelope."""
+        """Add letters that are not there to the spool: subscription, delivery, attempts, envelope, checksum."""
 
     @abstractmethod
     def put(self, connection: Connection, table: str, rows: Rows) -> None:
-        """Add or replace letters: subscription, delivery, attempts, envelope."""
+        """Add or replace letters: subscription, delivery, attempts, envelope, checksum."""
 
     @abstractmethod
     def drop(self, connection: Connection, table: str, rows: Rows) -> None:

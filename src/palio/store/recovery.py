@@ -20,6 +20,7 @@ from palio.routing.durable.effects import Recovered, Subscribed
 from palio.routing.durable.facts import FactKind
 from palio.store import aside, schema
 from palio.store.backend import Backend
+from palio.store.checksums import WRONG_CHECKSUM, is_intact
 from palio.store.errors import StoreCorrupt, sentence
 from palio.store.records import decode_letter, decode_retry, from_column, to_column
 from palio.store.transaction import KeptSubscriptions, StoredSubscription, StoreStanding
@@ -63,7 +64,15 @@ def enter(backend: Backend, connection: Connection, broker: str) -> tuple[StoreS
         time = connection.execute(_LAST_ID_TIME, key).scalar()
     newest = connection.execute(_NEWEST, key | {"span": found.head // schema.SPAN}).scalar()
     standing = StoreStanding(
-        found.broker, broker, found.groups, found.head, found.trimmed, found.swept, newest or 0.0, time or 0.0
+        found.broker,
+        broker,
+        found.groups,
+        found.head,
+        found.trimmed,
+        found.swept,
+        newest or 0.0,
+        time or 0.0,
+        found.chain,
     )
     return standing, incarnation
 
@@ -189,6 +198,9 @@ def _letters(
     letters: Letters = defaultdict(list)
     unreadable: list[tuple[Row[Any], str]] = []
     for row in _of_broker(connection, table, broker):
+        if not is_intact(row.delivery, row.envelope, row.checksum):
+            unreadable.append((row, WRONG_CHECKSUM))
+            continue
         try:
             envelope, failed = decode_letter(row.envelope)
         except (msgspec.DecodeError, TypeError) as problem:

@@ -43,12 +43,12 @@ BUSY_SECONDS = 5.0  # somebody looks into the file with another tool
 # where the broker is busy: so few large ones. Numbers that halve give few texts, each prepared once.
 MOST_ROWS = 512
 
-_APPEND = "INSERT INTO palio_journal (broker, sequence, time, publisher, id, body) VALUES "
-_SPOOL = "INSERT INTO palio_spool (subscription, delivery, attempts, envelope) VALUES "
-_PUT = "INSERT INTO {} (subscription, delivery, attempts, envelope) VALUES "
+_APPEND = "INSERT INTO palio_journal (broker, sequence, time, publisher, id, body, checksum, chain) VALUES "
+_SPOOL = "INSERT INTO palio_spool (subscription, delivery, attempts, envelope, checksum) VALUES "
+_PUT = "INSERT INTO {} (subscription, delivery, attempts, envelope, checksum) VALUES "
 _IN_PLACE = (
     " ON CONFLICT (subscription, delivery) DO UPDATE "
-    "SET attempts = excluded.attempts, envelope = excluded.envelope"
+    "SET attempts = excluded.attempts, envelope = excluded.envelope, checksum = excluded.checksum"
 )
 _DROP = "DELETE FROM {} WHERE subscription = ? AND delivery IN "
 

@@ -55,6 +55,7 @@ class _GroupOutcome(msgspec.Struct, frozen=True):
     answers: list[StoreMessage]
     bytes: int
     earlier: list[tuple[Read, int]]
+    aside: int
 
 
 @dataclass(eq=False, repr=False)
@@ -71,6 +72,7 @@ class Writer:
     _completed: Completed
     _tell_broken: Broken | None
     lake: LakeThread | None
+    aside: int
 
     def __post_init__(self) -> None:
         self._errors = self.backend.errors
@@ -149,7 +151,14 @@ class Writer:
             return
         begun = connection.begin()
         archived = self.lake is not None
-        transaction = Transaction(self.backend, connection, self.standing, self._kept, archived=archived)
+        transaction = Transaction(
+            self.backend,
+            connection,
+            self.standing,
+            self._kept,
+            incarnation=self.incarnation,
+            archived=archived,
+        )
         answers = transaction.carry_out(group)
         swept = self.standing.swept
         if not group or transaction.trimmed - swept >= MIN_SWEPT:  # few are left for when nothing else is to do
@@ -158,7 +167,13 @@ class Writer:
         standing = transaction.finish(swept)
         after = standing or self.standing
         outcome = _GroupOutcome(
-            group, after, transaction.changed, answers, transaction.bytes, transaction.earlier
+            group,
+            after,
+            transaction.changed,
+            answers,
+            transaction.bytes,
+            transaction.earlier,
+            transaction.aside,
         )
         if standing is None:
             begun.rollback()
@@ -183,6 +198,7 @@ class Writer:
             self.lake.read(effect, trimmed)
         self.writes += len(outcome.answers)
         self.bytes += outcome.bytes
+        self.aside += outcome.aside
         if self.waiting is not None:
             log.info("The store can be written again.")
             self.waiting = None
