@@ -12,6 +12,7 @@ import msgspec
 from palio.model.filter import Filter
 from palio.model.notification import Notification
 from palio.protocol.durable.attempts import Failure, FailuresOf, Kind
+from palio.protocol.durable.lineage import Incarnation, JournalGap, Lineage
 from palio.protocol.durable.retry import Retry
 from palio.protocol.envelope import Envelope
 from palio.routing.durable.effects import (
@@ -81,6 +82,19 @@ def draw_failures(choose: random.Random) -> FailuresOf:
     )
 
 
+def draw_lineage(choose: random.Random) -> Lineage:
+    begins = sorted(choose.sample(range(99), choose.randint(0, 3)))
+    return tuple(
+        Incarnation(number, f"{choose.getrandbits(64):016x}", at) for number, at in enumerate(begins, 1)
+    )
+
+
+def draw_gaps(choose: random.Random) -> tuple[JournalGap, ...] | None:
+    return choose.choice(
+        [None, None, (), (JournalGap("el\0se", 3, None, 12.5), JournalGap("b", choose.randint(0, 9), 12, 0.0))]
+    )
+
+
 def draw_spool(choose: random.Random, token: int) -> Spool:
     subscribed: dict[str, Any] = {}
     if choose.random() < 0.5:
@@ -105,6 +119,10 @@ def draw_spool(choose: random.Random, token: int) -> Spool:
         position=tuple(
             (origin, choose.randint(0, 99)) for origin in choose.sample(ORIGINS, choose.randint(0, 2))
         ),
+        lineages=tuple(
+            (origin, draw_lineage(choose)) for origin in choose.sample(ORIGINS, choose.choice([0, 0, 1, 2]))
+        ),
+        gaps=draw_gaps(choose),
     )
 
 

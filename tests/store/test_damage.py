@@ -59,7 +59,11 @@ def test_an_event_with_another_byte_is_put_aside_and_reading_goes_on(
 def test_rows_of_an_earlier_version_have_no_checksum_and_are_read_as_before(url: str) -> None:
     with Driven(url) as driven:
         driven.do(append(1, 1, 5), Spool(2, "s", EVERYTHING, add=((1, 0, envelope(1)),)))
-    for statement in (WITHOUT, "UPDATE palio_spool SET checksum = NULL", "UPDATE palio_brokers SET chain = NULL"):
+    for statement in (
+        WITHOUT,
+        "UPDATE palio_spool SET checksum = NULL",
+        "UPDATE palio_brokers SET chain = NULL",
+    ):
         change(url, statement)
     damage_event(url, 2)
     nothing = "x''" if url.startswith("sqlite") else "''::bytea"
@@ -133,7 +137,9 @@ def test_a_letter_that_is_written_again_has_the_checksum_of_what_it_is_now(url: 
 
 def test_a_checksum_is_that_of_the_bytes_in_their_place() -> None:
     data = bytes(range(200))
-    others = [data[:at] + bytes([data[at] ^ 1 << bit]) + data[at + 1 :] for at in range(200) for bit in range(8)]
+    others = [
+        data[:at] + bytes([data[at] ^ 1 << bit]) + data[at + 1 :] for at in range(200) for bit in range(8)
+    ]
     assert len({checksum(17, one) for one in [data, data[1:], *others]}) == 1_602
     sums = {checksum(number, data) for number in range(1_000)}
     assert len(sums) == 1_000

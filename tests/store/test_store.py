@@ -25,6 +25,24 @@ def test_a_new_store_is_empty_and_each_opening_counts(place: Place) -> None:
             assert not driven.recovered.subscriptions
 
 
+def test_each_opening_that_brings_something_is_in_the_lineage_of_the_journal(place: Place) -> None:
+    ids = []
+    for opening, (brings, at_least) in enumerate([(2, 0), (0, 0), (1, 7), (0, 0)], 1):
+        with Driven(place, at_least=at_least) as driven:
+            lineage, head = driven.recovered.lineage, driven.recovered.head
+            ids.append(lineage[-1].id)
+            assert lineage[-1].number == driven.incarnation
+            if brings:
+                driven.do(append(opening, head + 1, head + brings))
+    assert [(one.number, one.id, one.begins) for one in lineage] == [
+        (1, ids[0], 0),
+        (7, ids[2], 2),
+        (8, ids[3], 3),
+    ]
+    assert len({*ids}) == 4
+    assert driven.recovered.opened_before == 7
+
+
 def test_what_was_appended_is_found_after_a_restart(place: Place) -> None:
     with Driven(place) as driven:
         assert driven.do(append(1, 1, 5), append(2, 6)) == [Stored(1), Stored(2)]

@@ -4,8 +4,8 @@ A subscription goes aside with all that belongs to it, its positions and letters
 itself. Each is one row of `palio_aside`, with its name and the reason, for people who want to have it back and
 for versions that can read it.
 
-Of an event in the journal that is damaged a copy goes aside, once. The row stays where it is until it is trimmed
-as all others are: the sequences have no gaps, and the chain of checksums can be followed across it.
+Of an event in the journal that is damaged a copy goes aside, once. The row stays where it is until it is
+trimmed as all others are: the sequences have no gaps, and the chain of checksums can be followed across it.
 """
 
 from __future__ import annotations
@@ -72,9 +72,7 @@ def put_event(connection: Connection, broker: int, origin: str, sequence: int, r
     if connection.execute(known).first() is not None:
         return False
     table = schema.journal
-    row = connection.execute(
-        table.select().where(table.c.broker == broker, table.c.sequence == sequence)
-    ).one()
+    row = connection.execute(table.select().where(table.c.broker == broker, table.c.sequence == sequence)).one()
     _put(connection, broker, Aside(EVENT, name, reason), {table.name: [_plain(row)]})
     return True
 

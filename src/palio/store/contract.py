@@ -11,12 +11,14 @@ the broker as a disk would. One suite of tests runs on all of them. What each pr
 4. `submit` never waits and never answers before it returns. What waits is bounded by the caller, who looks at
    `queued_bytes`; what an answer is about no longer counts when the answer comes.
 5. Answers may come in any thread.
-6. `recovered` is what there was when the store was opened; each opening has a number of its own.
+6. `recovered` is what there was when the store was opened; each opening has a number of its own, and begins an
+   incarnation in the lineage of the journal, which is kept before anything else is.
 7. At most one is open for the same broker at the same place (`StoreInUse`).
 """
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias
 
@@ -30,6 +32,11 @@ Completed: TypeAlias = Callable[[list[StoreMessage]], None]
 Broken: TypeAlias = Callable[[StoreError], None]
 
 MOST_RECORDS = 1_000  # that are listed at once
+
+
+def new_incarnation() -> str:
+    """An id for an incarnation of a journal: 64 random bits, of which no journal will see the same twice."""
+    return secrets.token_hex(8)
 
 
 class StoreStatistics(msgspec.Struct, frozen=True):

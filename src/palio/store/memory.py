@@ -16,7 +16,7 @@ import msgspec
 from palio.routing.durable.desk import DurableSettings
 from palio.routing.durable.effects import KeyedRecord, Recovered, StoreEffect
 from palio.sim.faults.disk import Disk
-from palio.store.contract import MOST_RECORDS, Completed, StoreStatistics
+from palio.store.contract import MOST_RECORDS, Completed, StoreStatistics, new_incarnation
 from palio.store.errors import StoreError, StoreInUse
 from palio.store.queue import Queue, payload
 
@@ -55,16 +55,18 @@ class MemoryStore:
         soon: Soon,
         retention: float = DurableSettings().retention,
         remembered: int = DurableSettings().remembered,
+        at_least: int = 0,
     ) -> MemoryStore:
         """Open the store of a broker. Raises `StoreInUse`.
 
-        `soon` is given what is to be called in a moment, but not now. `completed`, `retention` and `remembered`
-        are those of `SqlStore.open`.
+        `soon` is given what is to be called in a moment, but not now. `completed`, `retention`,
+        `remembered` and `at_least` are those of `SqlStore.open`.
         """
         if place.in_use:
             raise StoreInUse("in memory", broker, f"process {os.getpid()}")
         place.in_use = True
-        place.incarnation += 1
+        place.incarnation = max(place.incarnation + 1, at_least)
+        place.disk.open(place.incarnation, new_incarnation())
         recovered = place.disk.recovered()
         horizon = place.disk.last_time - retention
         recent = [one for one in recovered.recent if one[-1] >= horizon]

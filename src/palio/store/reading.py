@@ -4,7 +4,7 @@ Rows are matched by their bytes, many at a time; only what is selected becomes a
 core looks at a bounded number of sequences, so that nothing else waits for long behind it; what was found then
 reaches only so far, and who asked asks again. Whole spans that are older than what is wanted are passed over.
 
-A row that is damaged is selected by no filter, and named: whoever reads leaves it out and goes on with the next.
+A row that is damaged is selected by no filter, and named: whoever reads leaves it out and goes on.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _SELECTED = (
 _ROWS = text(_SELECTED.format("sequence, time, publisher, body, checksum"))
 _STORED = text(_SELECTED.format("sequence, time, publisher, id, body, checksum"))
 Row: TypeAlias = tuple[int, float, str, bytes, int | None]
-# As it lies there: sequence, time, publisher, id, body, checksum; `records.from_column` gives back the two texts.
+# As it lies there: sequence, time, publisher, id, body, checksum; `records.from_column` gives back the texts.
 StoredRow: TypeAlias = tuple[int, float, str, str | None, bytes, int | None]
 
 _FIRST_SPAN = text(
@@ -117,7 +117,7 @@ class JournalSelection:
 
     def _select(self, after: int, rows: list[Row]) -> JournalPage:
         damaged: list[DamagedRow] = []
-        if not all([is_intact(row[0], row[3], row[4]) for row in rows]):
+        if not all(is_intact(row[0], row[3], row[4]) for row in rows):
             damaged = _damaged(rows)
         try:
             entries = self._selected(rows, damaged)

@@ -15,6 +15,7 @@ import msgspec
 from palio.model.body import Body
 from palio.model.notification import Notification
 from palio.protocol.durable.attempts import Failures
+from palio.protocol.durable.lineage import JournalGap, Lineage
 from palio.protocol.durable.retry import Retry
 from palio.protocol.envelope import Envelope
 from palio.routing.durable.facts import Fact
@@ -38,6 +39,8 @@ class _Letter(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 _read_letter = msgspec.msgpack.Decoder(_Letter).decode
 _read_retry = msgspec.msgpack.Decoder(Retry).decode
+_read_lineage = msgspec.msgpack.Decoder(Lineage).decode
+_read_gaps = msgspec.msgpack.Decoder(tuple[JournalGap, ...]).decode
 decode_body = msgspec.msgpack.Decoder(Body).decode
 
 
@@ -66,6 +69,21 @@ def encode_retry(retry: Retry | None) -> bytes | None:
 def decode_retry(data: bytes | None) -> Retry | None:
     """The retry policy that a column keeps. Raises `msgspec.DecodeError`."""
     return None if data is None else _read_retry(data)
+
+
+def encode_some(parts: Lineage | tuple[JournalGap, ...]) -> bytes | None:
+    """A lineage or gaps, as a column keeps them; where there are none, nothing."""
+    return _encode(parts) if parts else None
+
+
+def decode_lineage(data: bytes | None) -> Lineage:
+    """The lineage that a column keeps. Raises `msgspec.DecodeError`."""
+    return () if data is None else _read_lineage(data)
+
+
+def decode_gaps(data: bytes | None) -> tuple[JournalGap, ...]:
+    """The gaps that a column keeps. Raises `msgspec.DecodeError`."""
+    return () if data is None else _read_gaps(data)
 
 
 def fact_columns(fact: Fact) -> dict[str, str]:

@@ -15,6 +15,7 @@ from sqlalchemy import Connection, Row, Table, text
 from palio.model.errors import FilterError, PalioError
 from palio.model.filter import Filter
 from palio.protocol.durable.attempts import Failures
+from palio.protocol.durable.lineage import Incarnation, Lineage, begun
 from palio.protocol.envelope import Envelope
 from palio.routing.durable.effects import Recovered, Subscribed
 from palio.routing.durable.facts import FactKind
@@ -22,7 +23,14 @@ from palio.store import aside, schema
 from palio.store.backend import Backend
 from palio.store.checksums import WRONG_CHECKSUM, is_intact
 from palio.store.errors import StoreCorrupt, sentence
-from palio.store.records import decode_letter, decode_retry, from_column, to_column
+from palio.store.records import (
+    decode_gaps,
+    decode_letter,
+    decode_lineage,
+    decode_retry,
+    from_column,
+    to_column,
+)
 from palio.store.transaction import KeptSubscriptions, StoredSubscription, StoreStanding
 
 _TIME = text("SELECT time FROM palio_journal WHERE broker = :broker AND sequence = :head")
@@ -44,8 +52,21 @@ _RECENT = text(
 Letters = dict[int, list[tuple[int, int, Envelope]]]
 
 
-def enter(backend: Backend, connection: Connection, broker: str) -> tuple[StoreStanding, int]:
-    """Fencing: begin another life (incarnation) of a broker. Returns how far its store is, and its number."""
+class Entered(msgspec.Struct, frozen=True):
+    """How far the store of a broker is whose next life begins, and what is to be known of its lives."""
+
+    standing: StoreStanding
+    incarnation: int
+    opened_before: int
+    lineage: Lineage
+
+
+def enter(backend: Backend, connection: Connection, broker: str, at_least: int, id: str) -> Entered:
+    """Fencing: begin another life (incarnation) of a broker, with a number that is larger than all before it.
+
+    A disk that came back older does not know all of them: so the number is `at_least` what a clock says. The id
+    is that of its incarnation in the lineage of the journal.
+    """
     table = schema.brokers
     mine = table.c.name == to_column(broker)
     found = connection.execute(table.select().where(mine)).first()
@@ -56,7 +77,7 @@ def enter(backend: Backend, connection: Connection, broker: str) -> tuple[StoreS
             table.insert().values(name=to_column(broker), incarnation=0, groups=0, head=0, trimmed=0, swept=0)
         )
         found = connection.execute(table.select().where(mine)).one()
-    incarnation = found.incarnation + 1
+    incarnation = max(found.incarnation + 1, at_least)
     connection.execute(table.update().where(mine).values(incarnation=incarnation))
     key = {"broker": found.broker}
     time = connection.execute(_TIME, key | {"head": found.head}).scalar()
@@ -74,7 +95,20 @@ def enter(backend: Backend, connection: Connection, broker: str) -> tuple[StoreS
         time or 0.0,
         found.chain,
     )
-    return standing, incarnation
+    lineage = _begin(connection, found.broker, Incarnation(incarnation, id, found.head))
+    return Entered(standing, incarnation, found.incarnation, lineage)
+
+
+def _begin(connection: Connection, broker: int, incarnation: Incarnation) -> Lineage:
+    """Writes that an incarnation of a journal begins. Returns its lineage."""
+    table = schema.lineage
+    mine = table.c.broker == broker
+    rows = connection.execute(table.select().where(mine).order_by(table.c.number))
+    lineage = begun(tuple([Incarnation(row.number, row.id, row.begins) for row in rows]), incarnation)
+    numbers = [one.number for one in lineage]
+    connection.execute(table.delete().where(mine, table.c.number.not_in(numbers)))
+    connection.execute(table.insert().values(broker=broker, **msgspec.structs.asdict(incarnation)))
+    return lineage
 
 
 def unchanged(connection: Connection, standing: StoreStanding, incarnation: int) -> int | None:
@@ -85,13 +119,15 @@ def unchanged(connection: Connection, standing: StoreStanding, incarnation: int)
 
 
 def recover(
-    connection: Connection, standing: StoreStanding, store: str, *, retention: float, remembered: int
+    connection: Connection, entered: Entered, store: str, *, retention: float, remembered: int
 ) -> tuple[Recovered, KeptSubscriptions]:
     """Recovers all that is on disk. Raises `StoreCorrupt`."""
     try:
-        return _recover(connection, standing, retention, remembered)
+        recovered, kept = _recover(connection, entered.standing, retention, remembered)
     except (msgspec.DecodeError, PalioError, ValueError) as problem:
         raise StoreCorrupt(store, str(problem)) from None
+    lives = {"lineage": entered.lineage, "opened_before": entered.opened_before}
+    return msgspec.structs.replace(recovered, **lives), kept
 
 
 def _recover(
@@ -109,8 +145,11 @@ def _recover(
     rows, filters = _readable(connection, found)
     names = {row.subscription: from_column(row.name) for row in rows}
     positions: dict[int, dict[str, int]] = defaultdict(dict)
+    lineages: dict[int, dict[str, Lineage]] = defaultdict(dict)
     for row in _of_broker(connection, schema.positions, number):
         positions[row.subscription][from_column(row.origin)] = row.sequence
+        if row.lineage is not None:
+            lineages[row.subscription][from_column(row.origin)] = decode_lineage(row.lineage)
     failures: dict[int, dict[int, Failures]] = defaultdict(dict)
     known: dict[bytes, Envelope] = {}
     spool = _letters(connection, schema.spool, (number, names), failures, known)
@@ -140,6 +179,8 @@ def _recover(
                     row.linger,
                     decode_retry(row.retry),
                     tuple(failures.get(row.subscription, {}).items()),
+                    lineages.get(row.subscription, {}),
+                    decode_gaps(row.gaps),
                 )
                 for row in rows
             ]
@@ -165,6 +206,7 @@ def _readable(connection: Connection, rows: Sequence[Row[Any]]) -> tuple[list[Ro
     for row in rows:
         try:
             decode_retry(row.retry)
+            decode_gaps(row.gaps)
             filters[row.subscription] = _filter_of(connection, row)
             kept.append(row)
         except (FilterError, TypeError, msgspec.DecodeError) as problem:  # a column of SQLite may have anything

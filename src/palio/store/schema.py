@@ -56,6 +56,17 @@ brokers = Table(
     Column("restored", Text),  # from which copy, and when, if it was not opened since
 )
 
+# The lineage of each journal (`palio.protocol.durable.lineage`): an opening is written here before all else.
+lineage = Table(
+    "palio_lineage",
+    metadata,
+    Column("broker", BigInteger, primary_key=True),
+    Column("number", BigInteger, primary_key=True),
+    Column("id", Text, nullable=False),
+    Column("begins", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+
 # Without row ids a SQLite table is one tree, ordered by its key: an append touches its last page only.
 journal = Table(
     "palio_journal",
@@ -127,6 +138,7 @@ subscriptions = Table(
     Column("linger", Float(53)),
     Column("form", LargeBinary),  # of the filter; null if an earlier version has written the row
     Column("retry", LargeBinary),
+    Column("gaps", LargeBinary),  # what it may have missed; null if nothing
     UniqueConstraint("broker", "name"),
 )
 
@@ -136,6 +148,7 @@ positions = Table(
     Column("subscription", BigInteger, primary_key=True),
     Column("origin", Text, primary_key=True),
     Column("sequence", BigInteger, nullable=False),
+    Column("lineage", LargeBinary),  # of the journal that it is a position of; null if that is not known
     sqlite_with_rowid=False,
 )
 
@@ -246,6 +259,17 @@ def _add_records(connection: Connection) -> None:
     records.create(connection)
 
 
+def _add_lineage(connection: Connection) -> None:
+    """Version 8: journals have lineages, and positions say of which one they are.
+
+    Of positions that were there nobody knows that; it is learned when the origin is next heard of.
+    """
+    lineage.create(connection)
+    kind = LargeBinary().compile(connection.dialect)
+    connection.execute(text(f"ALTER TABLE palio_positions ADD COLUMN lineage {kind}"))
+    connection.execute(text(f"ALTER TABLE palio_subscriptions ADD COLUMN gaps {kind}"))
+
+
 def _add_checksums(connection: Connection) -> None:
     """Version 9: events and letters have checksums, and a journal a chain of them; restored copies say so."""
     for table, column, kind in (
@@ -261,7 +285,16 @@ def _add_checksums(connection: Connection) -> None:
 
 # The step at index i leads from version i + 1 to the next.
 Step = Callable[[Connection], None]
-MIGRATIONS: tuple[Step, ...] = (_add_spans, _add_linger, _add_forms, _add_retry, _add_facts, _add_records, _add_checksums)
+MIGRATIONS: tuple[Step, ...] = (
+    _add_spans,
+    _add_linger,
+    _add_forms,
+    _add_retry,
+    _add_facts,
+    _add_records,
+    _add_lineage,
+    _add_checksums,
+)
 VERSION = len(MIGRATIONS) + 1
 
 

@@ -12,7 +12,14 @@ from palio.routing.durable.desk import DurableSettings
 from palio.routing.durable.effects import KeyedRecord, Recovered, StoreEffect
 from palio.store import aside, schema
 from palio.store.backend import Sync
-from palio.store.contract import MOST_RECORDS, Broken, Completed, LakeStatistics, StoreStatistics
+from palio.store.contract import (
+    MOST_RECORDS,
+    Broken,
+    Completed,
+    LakeStatistics,
+    StoreStatistics,
+    new_incarnation,
+)
 from palio.store.errors import StoreError
 from palio.store.keyed import KeyedReader
 from palio.store.lake.reading import Archive
@@ -45,6 +52,7 @@ class SqlStore:
         retention: float = DurableSettings().retention,
         remembered: int = DurableSettings().remembered,
         lake: str | None = None,
+        at_least: int = 0,
     ) -> SqlStore:
         """Open the store of a broker, and create or migrate it where needed.
 
@@ -53,6 +61,7 @@ class SqlStore:
         Of the ids of what was published, those within the `retention` time are recovered, and at most the
         last `remembered`. With the `lake` to which the journal is archived, what was trimmed is read there;
         of that `completed` is called in another thread, when it was read or could not be.
+        The number of the opening is larger than those before that are on disk, and `at_least` this.
         A subscription or a letter that cannot be read is put aside (`aside`), and the store opens without it.
         Raises `WrongStoreUrl`, `StoreInUse`, `WrongBroker`, `StoreTooNew`, `StoreCorrupt`, `StoreUnavailable`,
         and for a lake `WrongLake` and `MissingDependency`.
@@ -66,10 +75,11 @@ class SqlStore:
             with connection.begin():
                 backend.prepare(connection)
                 schema.prepare(connection, backend.store)
-                standing, incarnation = enter(backend, connection, broker)
+                entered = enter(backend, connection, broker, at_least, new_incarnation())
                 recovered, kept = recover(
-                    connection, standing, backend.store, retention=retention, remembered=remembered
+                    connection, entered, backend.store, retention=retention, remembered=remembered
                 )
+                standing, incarnation = entered.standing, entered.incarnation
                 set_aside = aside.count(connection, standing.broker)
         except BaseException as problem:
             if connection is not None:

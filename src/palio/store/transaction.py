@@ -19,6 +19,7 @@ import msgspec
 from sqlalchemy import Connection, TextClause, text
 
 from palio.model.filter import Filter
+from palio.protocol.durable.lineage import JournalGap, Lineage
 from palio.routing.durable.effects import Append, Read, Remove, SaveFact, Spool, StoreEffect, Trim
 from palio.routing.durable.facts import Fact, FactKind
 from palio.routing.occurrences import Failed, Found, Stored, StoreMessage
@@ -27,7 +28,14 @@ from palio.store.backend import Backend
 from palio.store.checksums import chained, checksum
 from palio.store.errors import StoreInUse
 from palio.store.reading import read
-from palio.store.records import encode_body, encode_letter, encode_retry, fact_columns, to_column
+from palio.store.records import (
+    encode_body,
+    encode_letter,
+    encode_retry,
+    encode_some,
+    fact_columns,
+    to_column,
+)
 
 NOT_FOLLOWING = "It does not follow what is on disk."
 
@@ -35,6 +43,10 @@ _POSITION = text(
     "INSERT INTO palio_positions (subscription, origin, sequence) VALUES (:subscription, :origin, :sequence) "
     "ON CONFLICT (subscription, origin) DO UPDATE SET sequence = excluded.sequence"
 )
+_LINEAGE = text(
+    "UPDATE palio_positions SET lineage = :lineage WHERE subscription = :subscription AND origin = :origin"
+)
+_GAPS = text("UPDATE palio_subscriptions SET gaps = :gaps WHERE subscription = :subscription")
 _HELD = text("SELECT min(value) FROM palio_facts WHERE broker = :broker AND kind = :kind")
 _NUMBER = text(
     "UPDATE palio_subscriptions SET next_delivery = :next_delivery WHERE subscription = :subscription"
@@ -110,6 +122,8 @@ class Transaction:
         self._fresh: dict[tuple[int, int], None] = {}  # of the spool, in order: numbers never given before
         self._dead: dict[tuple[int, int], tuple[object, ...] | None] = {}
         self._positions: dict[tuple[int, str], int] = {}
+        self._lineages: dict[tuple[int, str], Lineage] = {}  # of positions
+        self._gaps: dict[int, tuple[JournalGap, ...]] = {}
         self._facts: dict[Fact, int | None] = {}
         self._numbers: dict[int, int] = {}
         self._records: dict[tuple[str, str], bytes | None] = {}
@@ -225,6 +239,10 @@ class Transaction:
             following = max(following, delivery + 1)
         for origin, sequence in effect.position:
             self._positions[number, origin] = sequence
+        for origin, lineage in effect.lineages:
+            self._lineages[number, origin] = lineage
+        if effect.gaps is not None:
+            self._gaps[number] = effect.gaps
         if following != kept.next_delivery:
             self._numbers[number] = following
         dead = kept.dead or bool(effect.dead)
@@ -311,7 +329,14 @@ class Transaction:
         ]
         self._execute(_POSITION, positions)
         self._execute(_NUMBER, [{"subscription": n, "next_delivery": d} for n, d in self._numbers.items()])
-        self._positions, self._numbers = {}, {}
+        lineages = [
+            {"subscription": number, "origin": to_column(origin), "lineage": encode_some(lineage)}
+            for (number, origin), lineage in self._lineages.items()
+        ]
+        self._execute(_LINEAGE, lineages)
+        gaps = [{"subscription": number, "gaps": encode_some(some)} for number, some in self._gaps.items()]
+        self._execute(_GAPS, gaps)
+        self._positions, self._numbers, self._lineages, self._gaps = {}, {}, {}, {}
         if self._records:
             keyed.write(connection, broker, self._records)
             self._records = {}

@@ -34,14 +34,14 @@ def test_the_disk_knows_all_that_is_written():
     """A field that the core adds and the simulated disk does not keep would look like a fault of the core."""
     assert set(Spool.__struct_fields__) == {
         "token", "name", "filter", "generation", "since", "identity", "moving_to", "next_delivery", "add",
-        "remove", "dead", "position", "linger", "retry", "failures",
+        "remove", "dead", "position", "linger", "retry", "failures", "lineages", "gaps",
     }  # fmt: skip
     assert set(Subscribed.__struct_fields__) == {
         "name", "generation", "filter", "since", "position", "spool", "dead", "next_delivery", "moving_to",
-        "identity", "linger", "retry", "failures",
+        "identity", "linger", "retry", "failures", "lineages", "gaps",
     }  # fmt: skip
     assert set(Recovered.__struct_fields__) == {
-        "head", "trimmed", "recent", "facts", "subscriptions", "archived",
+        "head", "trimmed", "recent", "facts", "subscriptions", "archived", "lineage", "opened_before",
     }  # fmt: skip
 
 

@@ -14,6 +14,7 @@ import msgspec
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
 from palio.protocol.durable.attempts import FailuresOf
+from palio.protocol.durable.lineage import JournalGap, Lineage
 from palio.protocol.durable.retry import Retry
 from palio.protocol.envelope import Envelope
 from palio.routing.durable.facts import Fact
@@ -93,6 +94,9 @@ class Spool(msgspec.Struct, frozen=True):
 
     A number is a delivery or a dead letter, never both: what is removed is neither any more, then what is added
     is no dead letter, and what is dead is no delivery.
+
+    `lineages` are those of the journals that positions are positions of, for the origins that they name: of
+    others they stay. An empty one is not known. `gaps` replaces what it may have missed; None leaves it.
     """
 
     token: int
@@ -110,6 +114,8 @@ class Spool(msgspec.Struct, frozen=True):
     linger: float | None = None
     retry: Retry | None = None
     failures: FailuresOf = ()
+    lineages: tuple[tuple[str, Lineage], ...] = ()
+    gaps: tuple[JournalGap, ...] | None = None
 
 
 class SaveFact(msgspec.Struct, frozen=True):
@@ -164,6 +170,8 @@ class Subscribed(msgspec.Struct, frozen=True):
     linger: float | None = None
     retry: Retry | None = None
     failures: FailuresOf = ()  # of spool and dead letters
+    lineages: dict[str, Lineage] = {}  # of the journals that its positions are positions of, where known
+    gaps: tuple[JournalGap, ...] = ()
 
 
 class Recovered(msgspec.Struct, frozen=True):
@@ -175,3 +183,5 @@ class Recovered(msgspec.Struct, frozen=True):
     facts: tuple[tuple[Fact, int], ...] = ()
     subscriptions: tuple[Subscribed, ...] = ()
     archived: bool = False  # what was trimmed can still be read
+    lineage: Lineage = ()  # of the journal, the incarnation that begins now at its end
+    opened_before: int = 0  # the number of the opening before this one, as far as the disk knows

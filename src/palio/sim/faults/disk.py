@@ -18,6 +18,7 @@ import msgspec
 
 from palio.model.filter import Filter
 from palio.protocol.durable.attempts import Failures
+from palio.protocol.durable.lineage import Incarnation, JournalGap, Lineage, begun
 from palio.protocol.durable.retry import Retry
 from palio.protocol.envelope import Envelope
 from palio.routing.durable.effects import (
@@ -52,6 +53,8 @@ class DiskSubscription(msgspec.Struct, eq=False):
     spool: dict[int, Letter] = {}
     dead: dict[int, Letter] = {}
     next_delivery: int = 1
+    lineages: dict[str, Lineage] = {}
+    gaps: tuple[JournalGap, ...] = ()
 
 
 class Disk:
@@ -66,9 +69,16 @@ class Disk:
         self.facts: dict[Fact, int] = {}
         self.subscriptions: dict[str, DiskSubscription] = {}
         self.records: dict[tuple[str, str], bytes] = {}  # by kind and key
+        self.lineage: Lineage = ()
+        self._opened = self._opened_before = 0
         self.queue: deque[StoreEffect] = deque()
         self.full = False
         self.reads = 0
+
+    def open(self, number: int, id: str) -> None:
+        """Begin another incarnation of the journal."""
+        self._opened, self._opened_before = number, self._opened
+        self.lineage = begun(self.lineage, Incarnation(number, id, self.head))
 
     # The queue
 
@@ -185,6 +195,13 @@ class Disk:
         kept.failures |= {number: failures[number] for number in numbers if failures.get(number)}
         kept.next_delivery = max([kept.next_delivery, effect.next_delivery, *[one + 1 for one in numbers]])
         kept.position.update(effect.position)
+        for origin, lineage in effect.lineages:
+            if origin in kept.position:
+                kept.lineages.pop(origin, None)
+                if lineage:
+                    kept.lineages[origin] = lineage
+        if effect.gaps is not None:
+            kept.gaps = effect.gaps
 
     def read(self, effect: Read) -> Found | Failed:
         """What the filter selects, up to a limit."""
@@ -212,6 +229,8 @@ class Disk:
             recent=tuple(self.recent),
             facts=tuple(self.facts.items()),
             archived=self._lake is not None,
+            lineage=self.lineage,
+            opened_before=self._opened_before,
             subscriptions=tuple(
                 Subscribed(
                     name,
@@ -227,6 +246,8 @@ class Disk:
                     kept.linger,
                     kept.retry,
                     tuple(kept.failures.items()),
+                    dict(kept.lineages),
+                    kept.gaps,
                 )
                 for name, kept in self.subscriptions.items()
             ),

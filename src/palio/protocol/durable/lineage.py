@@ -1,0 +1,85 @@
+"""Lineage: which journal a sequence is a sequence of, so that no event is taken for another of its number.
+
+A disk may come back older than it was: a backup was put in its place, the end of it was lost, or all of it. The
+broker then counts on from where the older journal ends, and gives sequences a second time. What tells the two
+events apart is the *incarnation* of the journal in which each was numbered: a new one begins whenever the
+journal is opened, with an id that nobody gives twice, and its row is on disk before its first event. All of
+them in their order are the journal's *lineage*; it lies on the same disk, and comes back older with it.
+
+1. *Who numbered it.* The event with sequence s was numbered in the last incarnation that begins before s. An
+   incarnation reaches up to where the next one begins, and the last one on and on.
+2. *Disks come back as they were.* What an older disk has is what there was at some moment, from the beginning
+   on. So two lineages of one journal that share an incarnation share all before it, and of that one all that
+   both have.
+3. *The fork.* Up to the `fork_point` both have the same events; beyond it no event of the one is an event of
+   the other, whatever their sequences. If nothing is beyond it, they agree.
+4. *What cannot be checked is believed.* A lineage is bounded: what is before the first incarnation that it
+   names counts as shared by all. So does everything for who knows no lineage: a neighbour of an earlier version,
+   a position that somebody gave. A journal whose first incarnation begins with 0 has no such part.
+5. *Nothing leaves no trace.* An incarnation that has brought no event is left out when the next one begins; no
+   sequence can be one of it.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+
+from palio.protocol.base import Moment, Number
+
+# How many incarnations a lineage names: those that brought events. Who was away for more restarts than that,
+# with events in each, can no longer be told all that it should know of them (4 above). A guess: some kilobytes.
+LONGEST_LINEAGE = 64
+
+
+class Incarnation(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A life of a journal: the number of its opening, an id that is nobody else's, and after what it begins."""
+
+    number: Number
+    id: str
+    begins: Number
+
+
+Lineage: TypeAlias = tuple[Incarnation, ...]  # in the order of their numbers; empty: not known
+
+
+class JournalGap(msgspec.Struct, frozen=True, array_like=True):
+    """What a durable subscription may have missed of a journal: after one sequence up to another.
+
+    Sequences are those of the journal as it was. Nobody may know how far that was: `upto` is None then.
+    """
+
+    origin: str
+    after: Number
+    upto: Number | None
+    noticed: Moment  # by the clock of the home
+
+    def __str__(self) -> str:
+        if self.upto is None:
+            return f"{self.origin} after {self.after:,}"
+        return f"{self.origin} after {self.after:,} up to {self.upto:,}"
+
+
+def begun(lineage: Lineage, incarnation: Incarnation) -> Lineage:
+    """A lineage with one more incarnation, bounded; one that has brought nothing is left out (5)."""
+    before = tuple([one for one in lineage if one.begins < incarnation.begins])
+    return (*before, incarnation)[-LONGEST_LINEAGE:]
+
+
+def fork_point(sequence: int, mine: Lineage, theirs: Lineage) -> int:
+    """The last sequence, up to that of a position, that names the same event in both lineages (3)."""
+    if not mine or not theirs:
+        return sequence
+    shared = {one.id for one in mine} & {one.id for one in theirs}
+    return min(sequence, _end_of_shared(shared, mine, sequence), _end_of_shared(shared, theirs, sequence))
+
+
+def _end_of_shared(shared: set[str], lineage: Lineage, most: int) -> int:
+    """Where the shared part of a lineage ends: its last shared incarnation, or what is before the first."""
+    end = most
+    for one in reversed(lineage):
+        if one.id in shared:
+            break
+        end = one.begins
+    return end
