@@ -1,4 +1,4 @@
-"""What a disk gives back otherwise than it was written is never delivered: it is put aside, named and counted."""
+"""What a disk gives back otherwise than it was written is put aside, named and counted; never delivered."""
 
 from __future__ import annotations
 
@@ -19,7 +19,11 @@ from tests.store.driving import Driven, append, envelope
 from tests.store.test_aside import aside_rows
 
 EVERYTHING = Filter.parse("true")
-WITHOUT = "UPDATE palio_journal SET checksum = NULL, chain = NULL"  # as an earlier version has written them
+WITHOUT = (  # as an earlier version has written them
+    "UPDATE palio_journal SET checksum = NULL, chain = NULL",
+    "UPDATE palio_spool SET checksum = NULL",
+    "UPDATE palio_brokers SET chain = NULL",
+)
 
 
 def found_by(driven: Driven, after: int = 0, upto: int = 100) -> list[int]:
@@ -59,11 +63,7 @@ def test_an_event_with_another_byte_is_put_aside_and_reading_goes_on(
 def test_rows_of_an_earlier_version_have_no_checksum_and_are_read_as_before(url: str) -> None:
     with Driven(url) as driven:
         driven.do(append(1, 1, 5), Spool(2, "s", EVERYTHING, add=((1, 0, envelope(1)),)))
-    for statement in (
-        WITHOUT,
-        "UPDATE palio_spool SET checksum = NULL",
-        "UPDATE palio_brokers SET chain = NULL",
-    ):
+    for statement in WITHOUT:
         change(url, statement)
     damage_event(url, 2)
     nothing = "x''" if url.startswith("sqlite") else "''::bytea"

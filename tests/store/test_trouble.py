@@ -307,7 +307,9 @@ def test_a_torn_file(file_url: str) -> None:
         driven.do(large(1, 1), Spool(2, "s", EVERYTHING, add=((1, 0, envelope(1, payload=LARGE)),)))
     content = path_of(file_url).read_bytes()
     path_of(file_url).write_bytes(content[:4_096] + b"\xff" * (len(content) - 4_096))
-    with pytest.raises(StoreCorrupt, match="Restore it from a copy"):
+    with pytest.raises(
+        StoreCorrupt, match="`palio journal verify` says what is lost of it, and `palio journal restore`"
+    ):
         Driven(file_url)
 
 

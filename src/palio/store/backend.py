@@ -53,6 +53,10 @@ class Backend(ABC):
         """Release the lock: let others write."""
 
     @abstractmethod
+    def require_in_place(self) -> None:
+        """What was committed can be found again by who opens the store next. Raises `StoreReplaced`."""
+
+    @abstractmethod
     def connect(self) -> Connection:
         """A connection for the one writer, who holds the lock for as long as the connection lives."""
 

@@ -37,6 +37,19 @@ class StoreInUse(StoreError):
         )
 
 
+class StoreReplaced(StoreError):
+    """A file of a store that is not where it was, though its broker has it open."""
+
+    store: str
+    file: str
+    how: InitVar[str]
+    sentence = (
+        "The file {file} of the store {store} was {how} while its broker had it open. Whatever is written now "
+        "would be lost with it, so nothing more is confirmed. Stop the broker, put the file back or bring back "
+        "a copy with `palio journal restore`, and start it again."
+    )
+
+
 class WrongBroker(StoreError):
     """A file that belongs to a broker of another name."""
 
@@ -66,7 +79,11 @@ class StoreCorrupt(StoreError):
 
     store: str
     reason: InitVar[str]
-    sentence = "The store {store} is damaged: {reason} Restore it from a copy, or move it away to begin anew."
+    sentence = (
+        "The store {store} is damaged: {reason} `palio journal verify` says what is lost of it, and `palio "
+        "journal restore` brings back a copy. Or move it away: the broker begins anew, with a new lineage, "
+        "without what was only there, and others are told which of its events they may have missed."
+    )
 
 
 class StoreUnavailable(StoreError):

@@ -107,6 +107,9 @@ class Postgresql(Backend):
             self._locked.close()
             self._locked = None
 
+    def require_in_place(self) -> None:
+        pass  # the server has its files in its care
+
     def connect(self) -> Connection:
         if self._locked is not None:
             connection, self._locked = self._locked, None
