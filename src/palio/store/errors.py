@@ -108,6 +108,35 @@ class StoreTooOld(StoreError):
     )
 
 
+class CopyRefused(StoreError):
+    """A copy of a store that cannot be made, or cannot be brought back."""
+
+    file: str
+    reason: InitVar[str]
+    sentence = "The copy {file} cannot be made or used: {reason}"
+
+
+class StoreThere(StoreError):
+    """A store where a copy was to be brought back."""
+
+    store: str
+    events: InitVar[str]
+    sentence = (
+        "There is a store in {store} already{events}. It would be moved aside, and everything that is not in "
+        "the copy would be gone with it."
+    )
+
+
+class NoCopiesHere(StoreError):
+    """A store of which its server makes copies."""
+
+    store: str
+    sentence = (
+        "The store {store} is a database on a server, which makes and restores copies itself: use pg_dump "
+        "--format=custom and, with the broker stopped, pg_restore --clean."
+    )
+
+
 class NoSuchJournal(StoreError):
     """A journal that is not in the store, or none named where there are several."""
 

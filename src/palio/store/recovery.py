@@ -5,6 +5,7 @@ A subscription or a letter that cannot be read does not keep the broker from sta
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -49,6 +50,8 @@ _RECENT = text(
     "AND j.id IS NOT NULL ORDER BY j.sequence"
 )
 
+log = logging.getLogger("palio.store")
+
 Letters = dict[int, list[tuple[int, int, Envelope]]]
 
 
@@ -78,7 +81,10 @@ def enter(backend: Backend, connection: Connection, broker: str, at_least: int, 
         )
         found = connection.execute(table.select().where(mine)).one()
     incarnation = max(found.incarnation + 1, at_least)
-    connection.execute(table.update().where(mine).values(incarnation=incarnation))
+    connection.execute(table.update().where(mine).values(incarnation=incarnation, restored=None))
+    if found.restored is not None:
+        copy = from_column(found.restored)
+        log.warning("The store %s was restored from %s. It ends with %d.", backend.store, copy, found.head)
     key = {"broker": found.broker}
     time = connection.execute(_TIME, key | {"head": found.head}).scalar()
     if time is None:
