@@ -17,6 +17,20 @@ if TYPE_CHECKING:
     from palio.store import Store
 
 
+# Seconds from the epoch of the clock to 2026, from which lives of brokers are counted: so their numbers have
+# room (`palio.routing.durable.network.topology`) for some 17 years, and from then on are only counted.
+_FIRST_LIFE = 1_767_225_600
+_LAST_LIFE = 2**29 - 2**20
+
+
+def life_at(now: float) -> int:
+    """A number for a life of a broker that begins now: larger than those before, by the clock.
+
+    The disk counts them, too, and what is larger is taken. But a disk may come back older than it was.
+    """
+    return min(max(0, int(now) - _FIRST_LIFE), _LAST_LIFE)
+
+
 class Host(Protocol):
     """Where a broker is."""
 
@@ -62,6 +76,7 @@ class MachineHost:
             retention=settings.durable.retention,
             remembered=settings.durable.remembered,
             lake=settings.lake or None,
+            at_least=life_at(self.now()),
         )
         settings.keep_name()
         return store

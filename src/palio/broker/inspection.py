@@ -21,7 +21,7 @@ PAGE = 500  # rows in one answer
 PAGE_BYTES = MAX_FRAME // 4  # of them, unless a single one has more
 LONGEST_EVENT = MAX_FRAME // 2  # characters of an event that is shown
 _encode = msgspec.msgpack.Encoder().encode
-_ABOUT_THE_BROKER = frozenset(("stats", "peers", "clients"))
+_ABOUT_THE_BROKER = frozenset(("stats", "peers", "gaps", "clients"))
 
 
 class Inspection:
@@ -32,6 +32,7 @@ class Inspection:
         self.questions: dict[str, Callable[[dict[str, Any], Principal], Iterator[Any]]] = {
             "stats": self._stats,
             "peers": self._peers,
+            "gaps": self._gaps,
             "clients": self._clients,
             "subs": self._subs,
             "dlq": self._dead_letters,
@@ -79,6 +80,12 @@ class Inspection:
             yield row | {"kind": kinds[name].value if name in kinds else "not in use"}
         for address, reason in sorted(self._broker.dialling_problems().items()):
             yield {"name": "", "state": "no link", "address": address, "reason": reason}
+
+    def _gaps(self, argument: dict[str, Any], principal: Principal) -> Iterator[Any]:
+        """Journals that came back older, as far as that was noticed here."""
+        durable = self._broker.router.durable
+        for gap in durable.parts.forks.statistics() if durable is not None else ():
+            yield msgspec.structs.asdict(gap)
 
     def _clients(self, argument: dict[str, Any], principal: Principal) -> Iterator[Any]:
         for connection in list(self._broker.sessions.values()):

@@ -295,7 +295,7 @@ _ANSWERS: dict[type, Callable[[Any, Principal], Any]] = {
     **dict.fromkeys((journals.JournalsListed, journals.Held, journals.JournalTrimmed), _as_it_is),
     # They name a durable subscription.
     **dict.fromkeys((durable.Attached, durable.DurableReady, durable.Done, durable.Changed), _with_own_name),
-    **dict.fromkeys((durable.Taken, durable.Requeued, durable.Discarded), _with_own_name),
+    **dict.fromkeys((durable.Taken, durable.GapNoticed, durable.Requeued, durable.Discarded), _with_own_name),
     **dict.fromkeys((control.Paused, control.Sought), _with_own_name),
     requests.Ended: _ended,
     requests.Refused: _refused,

@@ -33,7 +33,7 @@ from palio.protocol.envelope import Envelope
 from palio.protocol.frames import MAX_FRAME
 from palio.protocol.inquiries import Requested, Respond
 from palio.protocol.requests import Refused
-from palio.routing.durable.effects import STORE_EFFECTS, Hand
+from palio.routing.durable.effects import STORE_EFFECTS, Hand, ReportGap
 from palio.routing.effects import CloseLink, Deliver, Effect, Reply, Send, SetTimer
 from palio.routing.router import Router
 
@@ -90,6 +90,7 @@ class EffectRunner:
             Hand: self._hand,
             SetTimer: self._timers.set,
             CloseLink: self._close_link,
+            ReportGap: self._report_gap,
             **dict.fromkeys(STORE_EFFECTS, self._to_store.append),
         }
 
@@ -210,6 +211,18 @@ class EffectRunner:
         self._log.warning("A link cannot be used.", extra={"neighbour": effect.broker, "reason": effect.reason})
         if connection is not None:
             connection.end(effect.reason)
+
+    def _report_gap(self, effect: ReportGap) -> None:
+        """Logs what may be missing, for whom: of the journal here, or for a durable subscription here."""
+        gap = effect.gap
+        extra = {"origin": gap.origin, "after": gap.after, "upto": gap.upto}
+        if effect.durable:
+            sentence = "A journal came back older than it was: a durable subscription may miss some of it."
+            self._log.warning(sentence, extra=extra | {"durable": effect.durable})
+        else:
+            self._log.warning(
+                "The journal here came back older than it was: others have read more.", extra=extra
+            )
 
     # What cannot be said
 

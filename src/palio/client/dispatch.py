@@ -17,6 +17,7 @@ from palio.client.subscription import Subscription
 from palio.model.errors import PalioError
 from palio.protocol.deliveries import Lost
 from palio.protocol.durable import control, journals, subscriptions
+from palio.protocol.durable.lineage import JournalGap
 from palio.protocol.inquiries import Inspected, Request, Respond, Traced, Wanted
 from palio.protocol.subjects import subject_of
 
@@ -42,6 +43,7 @@ class Dispatch:
             reading.ReceivedReplayPage: self._answered,
             subscriptions.Done: self._done,
             subscriptions.Taken: self._taken,
+            subscriptions.GapNoticed: self._gap_noticed,
             Lost: self._lost,
             Wanted: self._wanted,
             Inspected: self._inspected,
@@ -85,6 +87,10 @@ class Dispatch:
     def _taken(self, answer: subscriptions.Taken) -> None:
         if (subscription := self._durable(answer.name)) is not None:
             subscription.taken()
+
+    def _gap_noticed(self, answer: subscriptions.GapNoticed) -> None:
+        if (subscription := self._durable(answer.name)) is not None:
+            subscription.gap_noticed(JournalGap(answer.origin, answer.after, answer.upto, answer.noticed))
 
     def _paused(self, answer: control.Paused) -> None:
         if (subscription := self._durable(answer.name)) is not None:

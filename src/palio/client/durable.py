@@ -2,14 +2,16 @@
 
 The broker hands out a bounded number and waits for acknowledgements, so nothing is ever dropped here. What was
 handed out on a connection that is lost comes again on the next one. Acknowledgements that were not confirmed by
-then are remembered by what names an event in the whole network, (origin, sequence): if it comes again, it is
-acknowledged again and its user does not see it a second time. They cannot simply be said again: the numbers of
-deliveries belong to a subscription, and one of the same name may have been begun anew meanwhile.
+then are remembered by what names an event in the whole network, (origin, sequence), and when it was published,
+as a journal that came back older gives sequences a second time: if it comes again, it is acknowledged again and
+its user does not see it a second time. They cannot simply be said again: the numbers of deliveries belong to a
+subscription, and one of the same name may have been begun anew meanwhile.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -23,6 +25,7 @@ from palio.client.subscription import DEFAULT_LIMIT, Subscription
 from palio.client.waiting import lose, release
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
+from palio.protocol.durable.lineage import JournalGap
 from palio.protocol.durable.subscriptions import (
     Acknowledged,
     Attach,
@@ -43,7 +46,13 @@ if TYPE_CHECKING:
 # Acknowledgements that may wait for an event that does not come again; the oldest are forgotten.
 MAX_REMEMBERED = 65_536
 
-Key: TypeAlias = tuple[str, int]  # origin and sequence
+Key: TypeAlias = tuple[str, int, float]  # origin, sequence, and when it was published there
+
+log = logging.getLogger("palio.client")
+
+
+def _key_of(event: Event[Any]) -> Key:
+    return event.origin, event.sequence, event._taken
 
 
 class DurableSubscription(Subscription[Content_co]):
@@ -72,6 +81,7 @@ class DurableSubscription(Subscription[Content_co]):
         self.home: str | None = None
         self.created = False  # by this client, rather than found
         self.paused = False  # as far as this client was told: when it attached, or by what it asked for
+        self.gaps: list[JournalGap] = []  # what it may have missed, as journals came back older
 
     def request(self) -> Any:
         return self._attach
@@ -119,7 +129,7 @@ class DurableSubscription(Subscription[Content_co]):
             return
         fresh = []
         for number, attempt, event in deliveries:
-            key = event.origin, event.sequence
+            key = _key_of(event)
             if key in self._acknowledged:
                 self._say_acknowledged(key, number)
                 self._dropped["acknowledged before"] += 1
@@ -137,7 +147,7 @@ class DurableSubscription(Subscription[Content_co]):
 
     def _hand_out(self) -> Event[Content_co] | None:
         if self.is_temporary:
-            self._acknowledge_now((self._queue[0].origin, self._queue[0].sequence))
+            self._acknowledge_now(_key_of(self._queue[0]))
         return super()._hand_out()
 
     def _undecodable(self, event: Event[Content_co], problem: UndecodableEvent) -> None:
@@ -163,13 +173,23 @@ class DurableSubscription(Subscription[Content_co]):
         self._queue.clear()
         self.fail(TakenOver(self.name))
 
+    def gap_noticed(self, gap: JournalGap) -> None:
+        """Handles news that a journal came back older. It is told on every connection, and noted once."""
+        if gap not in self.gaps:
+            self.gaps.append(gap)
+            log.warning(
+                "A journal came back older than it was: the durable subscription %r may miss what it had, %s.",
+                self.name,
+                gap,
+            )
+
     # What becomes of it
 
     def _acknowledge(self, event: Event[Any], *, confirmed: bool = False) -> asyncio.Future[None] | None:
-        key = event.origin, event.sequence
+        key = _key_of(event)
         of_before = event._connection <= self._lost_connection
         if of_before and key in self._open:  # it has come again meanwhile
-            self._queue = deque([one for one in self._queue if (one.origin, one.sequence) != key])
+            self._queue = deque([one for one in self._queue if _key_of(one) != key])
         number = self._acknowledge_now(key)
         if not confirmed or (number not in self._unconfirmed and not of_before):
             return None
@@ -196,7 +216,7 @@ class DurableSubscription(Subscription[Content_co]):
         self._to_acknowledge.append(number)
 
     def _reject(self, event: Event[Any], rejection: Rejection = Rejection()) -> None:  # noqa: B008 (immutable)
-        number = self._open.pop((event.origin, event.sequence), 0)
+        number = self._open.pop(_key_of(event), 0)
         if number:
             self._schedule()
             self._to_reject.setdefault(rejection, []).append(number)
@@ -270,7 +290,7 @@ class DurableSubscription(Subscription[Content_co]):
         """Give back what nobody has seen, and wait until the rest is acknowledged or rejected, on disk."""
         self._draining = True
         for event in self._queue:
-            self._open.pop((event.origin, event.sequence), None)
+            self._open.pop(_key_of(event), None)
         self._queue.clear()
         if self._open or self._unconfirmed:
             self._drained.append(drained := self._session.loop.create_future())

@@ -29,7 +29,8 @@ _OfSettling: TypeAlias = subscriptions.Done | subscriptions.Requeued | subscript
 _OfSteering: TypeAlias = control.Paused | control.Sought
 _OfLooking: TypeAlias = journals.Surveyed | journals.Replayed | journals.JournalsListed
 _OfKeeping: TypeAlias = journals.Held | journals.JournalTrimmed | journals.Forgot
-DurableAnswer: TypeAlias = _OfTaking | _OfSettling | _OfSteering | _OfLooking | _OfKeeping | subscriptions.Taken
+_Told: TypeAlias = subscriptions.Taken | subscriptions.GapNoticed
+DurableAnswer: TypeAlias = _OfTaking | _OfSettling | _OfSteering | _OfLooking | _OfKeeping | _Told
 InquiryAnswer: TypeAlias = inquiries.Requested | inquiries.Responded | inquiries.Traced | inquiries.Wanted
 AnyAnswer: TypeAlias = Answer | DurableAnswer | InquiryAnswer
 
@@ -56,7 +57,7 @@ AnyMessage: TypeAlias = (
 TO_CLIENTS: frozenset[type] = frozenset(
     {*get_args(AnyAnswer), deliveries.Events, deliveries.Handed, deliveries.Lost, inquiries.Inspected}
 )
-_UNASKED = {requests.Ready, subscriptions.DurableReady, subscriptions.Taken, inquiries.Requested}
+_UNASKED = {requests.Ready, subscriptions.DurableReady, *get_args(_Told), inquiries.Requested}
 ANSWERS = TO_CLIENTS - _UNASKED - {deliveries.Events, deliveries.Handed, deliveries.Lost}
 # What a broker hears from clients, and from its neighbours.
 FROM_CLIENTS: frozenset[type] = frozenset({*get_args(ClientMessage), inquiries.Inspect})

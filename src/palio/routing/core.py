@@ -123,6 +123,10 @@ class Core:
 
     # For durable delivery
 
+    def began_anew(self, broker: str) -> None:
+        """Handles another life of a broker: it may give sequences that it gave before."""
+        self.forwarding.began_anew(broker)
+
     def begin_wave(self, ended: WaveEnded) -> None:
         """Give this back to durable delivery once everyone in reach knows all that this broker has told."""
         self.waves.begin(ended, None)

@@ -12,7 +12,7 @@ import msgspec
 
 from palio.protocol import vocabulary
 from palio.protocol.envelope import Envelope
-from palio.routing.durable.effects import Hand, StoreEffect
+from palio.routing.durable.effects import Hand, ReportGap, StoreEffect
 
 
 class Send(msgspec.Struct, frozen=True, gc=False):
@@ -51,4 +51,4 @@ class SetTimer(msgspec.Struct, frozen=True, gc=False):
     at: float
 
 
-Effect: TypeAlias = Send | Deliver | Reply | CloseLink | SetTimer | Hand | StoreEffect
+Effect: TypeAlias = Send | Deliver | Reply | CloseLink | SetTimer | Hand | ReportGap | StoreEffect

@@ -50,6 +50,7 @@ class Seen:
 
     def __init__(self) -> None:
         self._origins: dict[str, tuple[int, int]] = {}
+        self._former: dict[str, tuple[int, int]] = {}  # of earlier lives of an origin
 
     def add(self, origin: str, sequence: int) -> bool:
         """Note a notification; False if it is a duplicate, or too old to tell."""
@@ -65,12 +66,37 @@ class Seen:
         self._origins[origin] = highest, bits | bit
         return True
 
+    def begin_anew(self, origin: str) -> None:
+        """Begin another window for an origin that may give sequences that it gave before."""
+        window = self._origins.pop(origin, None)
+        if window is not None:
+            self._former[origin] = _together(window, self._former.get(origin, (0, 0)))
+
+    def was_before(self, origin: str, sequence: int) -> bool:
+        """Whether an earlier life of an origin had that sequence, or it is too old to tell. Notes it there."""
+        window = self._former.get(origin)
+        if window is None or sequence > window[0]:
+            return False
+        highest, bits = window
+        ahead = highest - sequence
+        if ahead >= SEEN_WINDOW or bits & (bit := 1 << ahead):
+            return True
+        self._former[origin] = highest, bits | bit
+        return False
+
     def add_run(self, origin: str, first: int, last: int) -> None:
         """Note notifications that cannot have been here, numbered one after the other above all others."""
         count = last - first + 1
         bits = self._origins.get(origin, (0, 0))[1]
         ones = (1 << min(count, SEEN_WINDOW)) - 1
         self._origins[origin] = last, (bits << min(count, SEEN_WINDOW) | ones) & _MASK
+
+
+def _together(one: tuple[int, int], other: tuple[int, int]) -> tuple[int, int]:
+    """Two windows as one, below the highest sequence of both."""
+    (highest, bits), (lower, below) = max(one, other), min(one, other)
+    ahead = highest - lower
+    return highest, bits | (below << ahead & _MASK if ahead < SEEN_WINDOW else 0)
 
 
 class _Route(msgspec.Struct, frozen=True, gc=False):
@@ -236,13 +262,22 @@ class Forwarding:
             self._take_run(run, same, passing)
 
     def _is_fresh(self, envelope: Envelope) -> bool:
-        if not self._seen.add(envelope.origin, envelope.sequence):
+        # What has met one epoch only, the present one, is of the present life of its origin, whatever had its
+        # sequence before.
+        was_before = envelope.epoch != self.epoch() and self._seen.was_before(
+            envelope.origin, envelope.sequence
+        )
+        if was_before or not self._seen.add(envelope.origin, envelope.sequence):
             self._dropped["duplicate"] += 1
             return False
         if envelope.hops > self._hop_limit:
             self._dropped["hops"] += 1
             return False
         return True
+
+    def began_anew(self, origin: str) -> None:
+        """Handles another life of a broker: its disk may have come back older, and it gives sequences again."""
+        self._seen.begin_anew(origin)
 
     def forget_routes(self) -> None:
         """Forget cached routes: who wants what, or where they are, may have changed."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from palio.broker.clock import MonotonicClock as BrokerClock
 from palio.broker.gateway.definitions import MemoryKeeper
+from palio.broker.host import life_at
 from palio.broker.settings import Settings
 from palio.broker.storing import StoreBridge
 from palio.broker.timers import Cancellable
@@ -65,6 +66,7 @@ class MemoryHost:
             soon=loop.call_soon,
             retention=settings.durable.retention,
             remembered=settings.durable.remembered,
+            at_least=life_at(self.now()),
         )
         return self._store
 

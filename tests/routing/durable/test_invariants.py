@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from palio.protocol.durable.lineage import fork_point
 from palio.protocol.durable.subscriptions import Done
 from palio.routing.durable.effects import Spool
 from palio.routing.durable.home import subscription
@@ -72,6 +73,9 @@ class Watched(World):
             self.moving[life] = dict(one.position)
             if one.state is HomeState.LIVE:
                 assert one.epoch == service.epoch, "invariant 5"
+                for origin, at in one.position.items():
+                    lineages = one.lineages.get(origin, ()), self.disks[origin].lineage
+                    assert fork_point(at, *lineages) == at, "invariant 9"
             for origin, waiting in one.catching_up.items():
                 sequences = [envelope.sequence for envelope in waiting.buffer]
                 assert sequences == sorted(sequences), "invariant 6"
@@ -113,7 +117,7 @@ def test_they_hold_whatever_happens(seed):
 def test_code_and_tests_refer_to_each_of_them():
     text = subscription.__doc__
     numbers = {int(found) for found in re.findall(r"^(\d)\. \*", text, re.MULTILINE)}
-    assert numbers == set(range(1, 9))
+    assert numbers == set(range(1, 10))
     elsewhere = [path for path in SOURCE.rglob("*.py") if path.name != "subscription.py"]
     for place in (elsewhere, [Path(__file__)]):
         said = " ".join([path.read_text() for path in place])

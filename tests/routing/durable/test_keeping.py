@@ -67,7 +67,7 @@ def test_a_reader_that_goes_from_home_to_home_is_on_disk_all_the_time(homes):
     """None stands for the completion of a write; after any of them the broker may crash."""
     settings = DurableSettings()
     desk, journal = Desk("o", settings, 1), OriginJournal("o", Recovered(), settings)
-    retention = Retention(desk, journal, introduced=None)
+    retention = Retention(desk, journal, introduced=None, forks=None)
     disk: dict[object, int] = {}
     retention.register("r", "a")
     for home in (None, *homes, *[None] * 3 * len(homes)):

@@ -22,6 +22,7 @@ from palio.protocol.durable.subscriptions import (
     Discarded,
     Done,
     DurableReady,
+    GapNoticed,
     Requeued,
     Taken,
 )
@@ -29,7 +30,7 @@ from palio.protocol.peers import LinkKind
 from palio.protocol.requests import Publish, Published, Refused
 from palio.routing import Configuration, Router, Strategy
 from palio.routing.durable.desk import DurableSettings
-from palio.routing.durable.effects import Hand, Trim
+from palio.routing.durable.effects import Hand, ReportGap, Trim
 from palio.routing.effects import CloseLink, Reply, Send, SetTimer
 from palio.routing.occurrences import Failed, LinkDown, LinkUp, Open
 from palio.sim.faults.disk import Disk
@@ -69,6 +70,7 @@ class World:
         configuration = Configuration(
             broker=name, strategy=Strategy(self.strategy), incarnation=self.incarnations[name], durable=SETTINGS
         )
+        self.disks[name].open(self.incarnations[name], f"{name} {self.incarnations[name]}")
         self.routers[name] = Router(configuration, recovered=self.disks[name].recovered())
         self.stores[name] = deque()
         self.note("begins", name)
@@ -154,6 +156,8 @@ class World:
                 case CloseLink(broker, reason):
                     self.up.discard(frozenset((name, broker)))
                     self.note("closed", name, broker, reason)
+                case ReportGap(gap, durable):
+                    self.note("gap", name, durable, gap.origin, gap.after, gap.upto)
                 case Trim():
                     self.disks[name].write(effect)
                 case _:
@@ -179,6 +183,8 @@ class World:
         match answer:
             case Attached(name) | DurableReady(name) | Changed(name) | Taken(name) | Forgot(name):
                 self.note(type(answer).__name__, session, name)
+            case GapNoticed(name, origin, after, upto):
+                self.note("GapNoticed", session, name, origin, after, upto)
             case Done(name, deliveries):
                 self.note("done", session, name, deliveries)
             case Published(request):

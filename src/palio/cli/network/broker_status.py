@@ -21,6 +21,7 @@ EPILOGS = {
     "clients": help_epilog("palio clients", "palio clients --json"),
 }
 AWAY = "away"
+OLDER = "came back older"
 AsJson = Annotated[bool, flag("--json", "JSON lines.")]
 
 
@@ -81,11 +82,12 @@ def peers(server: Server = None, as_json: AsJson = False) -> None:
     """Show the links of a broker to its neighbours, and those that cannot be made.
 
     Brokers of the network that were heard of and do not answer now are away:
-    journals keep what they may need until they are back, or forgotten.
+    journals keep what they may need until they are back, or forgotten. Journals
+    that came back older than they were are named, with what may be missing.
     """
-    rows = run(_peers(server))
+    rows, gaps = run(_peers(server))
     if as_json:
-        for row in rows:
+        for row in [*rows, *[{"state": OLDER, "name": gap["origin"]} | gap for gap in gaps]]:
             write_json(row)
         return
     shown = [
@@ -99,19 +101,30 @@ def peers(server: Server = None, as_json: AsJson = False) -> None:
     if away:
         sentence = f"Away: {printable(', '.join(away))}. `palio forget NAME` is for one that never comes back."
         output_console().print(sentence, style="yellow", soft_wrap=True)
+    for gap in gaps:
+        output_console().print(_gap_sentence(gap), style="red", soft_wrap=True)
     count_of(rows[: len(rows) - len(away)], "link")
 
 
-async def _peers(server: str | None) -> list[dict[str, Any]]:
-    """Links, and brokers of the network that do not answer."""
+def _gap_sentence(gap: dict[str, Any]) -> str:
+    upto = "" if gap["upto"] is None else f" up to {gap['upto']:,}"
+    return (
+        f"The journal of {printable(gap['origin'])} came back older than it was: what it had after "
+        f"{gap['after']:,}{upto} may be missing. Noticed {brief_span(time.time() - gap['noticed'])} ago."
+    )
+
+
+async def _peers(server: str | None) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Links, and brokers of the network that do not answer; and journals that came back older."""
     async with connected(server, connect_timeout=5.0, reconnect=False) as client:
         rows: list[dict[str, Any]] = await client.inspect("peers", timeout=5.0)
+        gaps = await client.inspect("gaps", timeout=5.0)
         missing: tuple[str, ...] = ()
         with suppress(PalioError):  # it keeps no journal, or whoever asks may not know
             missing = (await client.journals(timeout=5.0)).missing
     linked = {row["name"] for row in rows}
     away = [{"name": name, "state": AWAY, "address": ""} for name in missing if name not in linked]
-    return rows + away
+    return rows + away, gaps if isinstance(gaps, list) else []  # of a broker that does not know the question
 
 
 def clients(server: Server = None, as_json: AsJson = False) -> None:

@@ -9,6 +9,7 @@ import msgspec
 from palio.model.filter import Filter
 from palio.protocol.base import Moment, Number, WireMessage
 from palio.protocol.durable.attempts import FailuresOf
+from palio.protocol.durable.lineage import JournalGap, Lineage
 from palio.protocol.durable.retry import Retry
 from palio.protocol.envelope import Envelope
 
@@ -28,13 +29,17 @@ class Fetch(msgspec.Struct, frozen=True, tag="fetch"):
 
 
 class Page(msgspec.Struct, frozen=True, tag="page"):
-    """Answers `Fetch`: everything after one sequence up to another, in order; or why it cannot be read now."""
+    """Answers `Fetch`: everything after one sequence up to another, in order; or why it cannot be read now.
+
+    The last of these sequences was numbered in this incarnation of the journal.
+    """
 
     reader: str = msgspec.field(name="name")  # as it is called on the wire
     after: Number
     upto: Number
     envelopes: tuple[Envelope, ...]
     problem: str | None = None
+    incarnation: str = ""
 
 
 class ReaderEnded(msgspec.Struct, frozen=True, tag="readerended"):
@@ -71,6 +76,8 @@ class MoveIn(msgspec.Struct, frozen=True, tag="movein"):
     retry: Retry | None = None
     failures: FailuresOf = ()  # of what is in the spool, and of the dead letters
     paused: bool = False
+    lineages: tuple[tuple[str, Lineage], ...] = ()  # of the journals that its positions are positions of
+    gaps: tuple[JournalGap, ...] = ()
 
 
 class MovedIn(msgspec.Struct, frozen=True, tag="movedin"):

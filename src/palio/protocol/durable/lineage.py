@@ -14,10 +14,12 @@ them in their order are the journal's *lineage*; it lies on the same disk, and c
 3. *The fork.* Up to the `fork_point` both have the same events; beyond it no event of the one is an event of
    the other, whatever their sequences. If nothing is beyond it, they agree.
 4. *What cannot be checked is believed.* A lineage is bounded: what is before the first incarnation that it
-   names counts as shared by all. So does everything for who knows no lineage: a neighbour of an earlier version,
-   a position that somebody gave. A journal whose first incarnation begins with 0 has no such part.
-5. *Nothing leaves no trace.* An incarnation that has brought no event is left out when the next one begins; no
-   sequence can be one of it.
+   names counts as shared by all. So does everything for who knows no lineage: a neighbour of an earlier
+   version, a position that somebody gave. A journal whose first incarnation begins with 0 has no such part.
+5. *What brought nothing leaves no trace.* An incarnation without events is left out when the next one begins:
+   no event was numbered in it.
+6. *A place* in a journal is a sequence with the id of the incarnation that numbered it (empty: not known).
+   Lineages that agree on a place have the same events up to there: that is what travels with a sequence.
 """
 
 from __future__ import annotations
@@ -65,6 +67,19 @@ def begun(lineage: Lineage, incarnation: Incarnation) -> Lineage:
     """A lineage with one more incarnation, bounded; one that has brought nothing is left out (5)."""
     before = tuple([one for one in lineage if one.begins < incarnation.begins])
     return (*before, incarnation)[-LONGEST_LINEAGE:]
+
+
+def incarnation_of(sequence: int, lineage: Lineage) -> str:
+    """The id of the incarnation in which an event was numbered; empty if that is not known (1, 4)."""
+    for one in reversed(lineage):
+        if one.begins < sequence:
+            return one.id
+    return ""
+
+
+def agrees(sequence: int, incarnation: str, lineage: Lineage) -> bool:
+    """Whether a place may be one of the journal with this lineage (4, 6)."""
+    return not incarnation or incarnation_of(sequence, lineage) in (incarnation, "")
 
 
 def fork_point(sequence: int, mine: Lineage, theirs: Lineage) -> int:

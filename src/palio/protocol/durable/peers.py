@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from palio.protocol.base import Number, WireMessage
+from palio.protocol.durable.lineage import Lineage
 
 
 class TopologyChanged(WireMessage, frozen=True):
@@ -27,10 +28,14 @@ class Mark(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Progress(msgspec.Struct, frozen=True, array_like=True):
-    """How far readers of an origin are: nothing behind these positions needs to be kept for them."""
+    """How far readers of an origin are: nothing behind these positions needs to be kept for them.
+
+    All of them are places in a journal that have this incarnation (see `lineage`).
+    """
 
     origin: str
     positions: tuple[tuple[str, Number], ...]  # by the identity of the subscription
+    incarnation: str = ""
 
 
 class Marks(WireMessage, frozen=True):
@@ -48,7 +53,9 @@ class Ask(WireMessage, frozen=True):
 
     Each of `readers` (identity and name) is registered at the journal: from then on nothing that it has not
     read is trimmed. Who is named in `introduce` shall say which readers have their home there, and anybody who
-    knows it which of the readers that are `doubted` have ended.
+    knows it which of the readers that are `doubted` have ended. `places` are the furthest that the readers have
+    come in journals: origin, sequence, and the incarnation that numbered it. Whose journal does not have that
+    came back older.
     """
 
     asker: str
@@ -59,6 +66,7 @@ class Ask(WireMessage, frozen=True):
     introduce: tuple[str, ...] = ()
     doubted: tuple[str, ...] = ()
     epoch: Number = 0  # that the asker is in
+    places: tuple[tuple[str, Number, str], ...] = ()
 
 
 class Head(msgspec.Struct, frozen=True, array_like=True):
@@ -69,6 +77,7 @@ class Head(msgspec.Struct, frozen=True, array_like=True):
     trimmed: Number
     distance: Number = 0  # how many hops the sender is from the origin
     archived: bool = False  # what was trimmed can still be read
+    lineage: Lineage = ()  # of the journal; not known of a broker of an earlier version
 
     @property
     def begins(self) -> int:

@@ -129,6 +129,21 @@ class Taken(WireMessage, frozen=True):
     name: str
 
 
+class GapNoticed(WireMessage, frozen=True):
+    """A journal came back older than it was: what it had after one sequence up to another may be missing.
+
+    Those are sequences of the journal as it was; without an end, nobody knows how far that was. What is
+    published there from now on is delivered, under sequences that were given before. It is said when it is
+    noticed (a time by the clock of the home), and to whoever attaches later, too.
+    """
+
+    name: str
+    origin: str
+    after: Number
+    upto: Number | None
+    noticed: Moment
+
+
 class Requeued(OfDeliveries, frozen=True):
     """Answers `Requeue`: these were dead letters and are deliveries again, on disk."""
 

@@ -14,6 +14,7 @@ from palio.protocol.envelope import Envelope
 from palio.routing.durable.alarm import SYNC, TICK, Alarm
 from palio.routing.durable.desk import Desk, DurableSettings
 from palio.routing.durable.effects import Recovered
+from palio.routing.durable.forks import JournalForks
 from palio.routing.durable.home.catch_up import CatchingUp
 from palio.routing.durable.home.dead_letters import DeadLetterDesk
 from palio.routing.durable.home.endings import Endings
@@ -69,6 +70,9 @@ class Surroundings(Protocol):
     def mark_ways(self, entry: str, source: str | None) -> list[tuple[str, str]]:
         """Where a mark goes on, and under which entry: the ways that the events before it could take."""
 
+    def began_anew(self, broker: str) -> None:
+        """Handles that another broker has begun another life: it may give sequences that it gave before."""
+
     def begin_wave(self, ended: WaveEnded) -> None:
         """Give this back once everyone in reach knows all that this broker has told."""
 
@@ -89,6 +93,7 @@ class DurableParts:
         self.desk = desk = Desk(broker, settings, incarnation, around.scopes)
         self.tick = tick = Alarm(desk, TICK, settings.tick)
         settling = Alarm(desk, SYNC, settings.settle_within)
+        self.forks = forks = JournalForks(desk)
         self.topology = topology = Topology.recovered(broker, incarnation, facts)
         # The network
         self.links = links = CountingLinks(around.neighbours)
@@ -97,7 +102,7 @@ class DurableParts:
         # The origin
         self.journal = journal = OriginJournal(broker, recovered, settings)
         self.introduced = introduced = Introduced(desk, topology, tick, facts)
-        self.retention = retention = Retention(desk, journal, introduced)
+        self.retention = retention = Retention(desk, journal, introduced, forks)
         self.holding = JournalHolds(desk, journal, retention, introduced)
         self.serving = Serving(desk, journal, letters)
         self.appending = Appending(desk, journal, tick, around.send_on)
@@ -114,7 +119,7 @@ class DurableParts:
         self.spooling = spooling = Spooling(*home, handing, room, settling)
         self.changes = changes = FilterChanges(*home, around.filters, handing, spooling, settling)
         self.catching_up = catching_up = CatchingUp(
-            *home, spooling, changes, takers, room, letters, settling, tick
+            *home, spooling, changes, takers, room, letters, forks, settling, tick
         )
         self.lifecycle = lifecycle = Lifecycle(
             *home, spooling, changes, catching_up, takers, endings, retention, letters, settling, tick
@@ -143,4 +148,6 @@ class DurableParts:
             wishes.epoch_changed,
             going_live.epoch_changed,
         )
-        self.membership = Membership(desk, topology, links, retention, introduced, listeners)
+        self.membership = Membership(
+            desk, topology, links, retention, introduced, listeners, around.began_anew, recovered.opened_before
+        )

@@ -150,6 +150,16 @@ class Hand(msgspec.Struct, frozen=True):
     deliveries: tuple[tuple[int, int, Envelope], ...]
 
 
+class ReportGap(msgspec.Struct, frozen=True):
+    """Tell whoever looks after the broker: a journal came back older, and something of it may be missing.
+
+    It is missing for a durable subscription here; without one, the journal is that of this broker.
+    """
+
+    gap: JournalGap
+    durable: str
+
+
 StoreEffect: TypeAlias = Append | Read | Spool | SaveFact | Trim | Remove
 STORE_EFFECTS: tuple[type, ...] = get_args(StoreEffect)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from palio.protocol.durable.lineage import JournalGap
 from palio.routing.durable.composition import DurableParts
 from palio.routing.durable.home.subscription import Durable, HomeState
 
@@ -22,6 +23,7 @@ class HomeStatistics(msgspec.Struct, frozen=True):
     delivered: int
     dead_letters: int
     position: dict[str, int]
+    gaps: tuple[JournalGap, ...]  # what it may have missed
 
     @classmethod
     def of(cls, durable: Durable) -> HomeStatistics:
@@ -38,6 +40,7 @@ class HomeStatistics(msgspec.Struct, frozen=True):
             delivered=durable.outbox.done,
             dead_letters=len(durable.dead),
             position=dict(durable.position),
+            gaps=durable.gaps,
         )
 
 
@@ -54,6 +57,7 @@ class DurableStatistics(msgspec.Struct, frozen=True):
     readers: int  # durable subscriptions anywhere for which the journal is kept
     members: tuple[str, ...]  # neighbours that are on disk here as members, so that they can be asked
     subscriptions: tuple[HomeStatistics, ...]  # that have their home here, by name
+    gaps: tuple[JournalGap, ...]  # the latest that was noticed of each journal that came back older
 
 
 def statistics_of(parts: DurableParts) -> DurableStatistics:
@@ -70,6 +74,7 @@ def statistics_of(parts: DurableParts) -> DurableStatistics:
         readers=len(parts.journal.readers),
         members=tuple(parts.links.brokers()),
         subscriptions=tuple([HomeStatistics.of(durable) for _, durable in here]),
+        gaps=parts.forks.statistics(),
     )
 
 

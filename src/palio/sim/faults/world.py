@@ -24,7 +24,7 @@ import msgspec
 from palio.routing.configuration import Configuration
 from palio.routing.durable.alarm import ABANDON
 from palio.routing.durable.desk import DurableSettings
-from palio.routing.durable.effects import Append, Hand, Trim
+from palio.routing.durable.effects import Append, Hand, ReportGap, Trim
 from palio.routing.effects import CloseLink, Deliver, Reply, Send, SetTimer
 from palio.routing.facts import Facts
 from palio.routing.occurrences import Close, LinkDown, LinkUp, Open, StoreMessage
@@ -148,6 +148,7 @@ class World:
         station.incarnation += 1
         station.life += 1
         station.last = 0.0
+        station.disk.open(station.incarnation, f"{station.name} {station.incarnation}")
         configuration = msgspec.structs.replace(
             self._configuration, broker=station.name, incarnation=station.incarnation
         )
@@ -295,6 +296,8 @@ class World:
             self.clients.handed(station, effect)
         elif kind is CloseLink:
             self._close(station, effect.broker, effect.reason)
+        elif kind is ReportGap:
+            self.note(station.name, "names a gap", effect.gap, effect.durable)
         elif kind is not Deliver:  # nobody here has a transient subscription
             if kind is Trim:
                 check_trim(self, station, effect)

@@ -9,16 +9,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from palio.protocol.durable.letters import Fetch, Page
+from palio.protocol.durable.lineage import JournalGap, agrees
 from palio.protocol.durable.peers import Head
 from palio.protocol.durable.subscriptions import DurableReady
 from palio.routing.durable import shortcuts
 from palio.routing.durable.alarm import Alarm
 from palio.routing.durable.desk import Desk
+from palio.routing.durable.forks import JournalForks
 from palio.routing.durable.home.filter_change import FilterChanges
 from palio.routing.durable.home.homes import Homes
 from palio.routing.durable.home.room import Room
 from palio.routing.durable.home.spool import Spooling
-from palio.routing.durable.home.subscription import CatchUp, Durable, HomeState
+from palio.routing.durable.home.subscription import CatchUp, Durable, HomeState, JournalPlace
 from palio.routing.durable.home.takers import Takers
 from palio.routing.durable.home.writing import Writing
 from palio.routing.durable.network.unicast import Unicast
@@ -43,6 +45,7 @@ class CatchingUp:
     _takers: Takers
     _room: Room
     _letters: Unicast
+    _forks: JournalForks
     _settling: Alarm
     _tick: Alarm
 
@@ -73,6 +76,16 @@ class CatchingUp:
         here = self._homes.subscriptions
         return tuple([(here[name].identity, name) for name in names if name in here])
 
+    def places(self, names: Iterable[str]) -> tuple[tuple[str, int, str], ...]:
+        """The furthest that any of the subscriptions is in each journal, with the incarnation that is of."""
+        furthest: dict[str, JournalPlace] = {}
+        for name in names:
+            if (durable := self._homes.subscriptions.get(name)) is not None:
+                for origin, place in durable.places(durable.position.items()).items():
+                    if place[1] and place > furthest.get(origin, (0, "")):
+                        furthest[origin] = place
+        return tuple([(origin, *place) for origin, place in furthest.items()])
+
     def complete(self, names: Iterable[str], epoch: int, heads: tuple[Head, ...], *, everyone: bool) -> None:
         """Starts the catch-up: in one epoch, all know the filters and say how far they are (invariant 5).
 
@@ -96,10 +109,12 @@ class CatchingUp:
             changing = everyone and name in changes
             if changing:
                 changes[name].agreed = epoch
+            before = durable.gaps
             for head in heads:
                 origin = head.origin
-                known = durable.position.setdefault(origin, head.head if first else head.begins)
-                durable.position[origin] = max(known, head.begins)
+                durable.position.setdefault(origin, head.head if first else head.begins)
+                self._forks.meet(durable, head)
+                durable.position[origin] = max(durable.position[origin], head.begins)
                 catching_up = collected.get(origin) or CatchUp(head.head)
                 catching_up.reach(head.head)
                 if durable.position[origin] < catching_up.target or catching_up.buffer or changing:
@@ -107,26 +122,34 @@ class CatchingUp:
             if first:
                 durable.since = 0.0
             told = durable.ready_told and durable.position == durable.written_position
-            if not (shortcuts.TAKEN and told) or first:  # otherwise it would write what is written
-                self._save_beginning(durable, everyone)
+            news = durable.gaps if durable.gaps != before else ()
+            if not (shortcuts.TAKEN and told) or first or news:  # otherwise it would write what is written
+                self._save_beginning(durable, everyone, tuple([gap for gap in news if gap not in before]))
             for origin in list(durable.catching_up):
                 if origin in durable.catching_up:  # a full outbox may have ended it all
                     self._fetch_next(durable, origin)
 
-    def _save_beginning(self, durable: Durable, everyone: bool) -> None:
-        """Writes from where on everything comes, before anybody relies on it (invariant 3)."""
+    def _save_beginning(self, durable: Durable, everyone: bool, gaps: tuple[JournalGap, ...]) -> None:
+        """Writes from where on everything comes, before anybody relies on it (invariant 3).
+
+        What may be missing as of now goes with it, and is told when it is on disk.
+        """
         position = dict(durable.position)
         durable.written_position.update(position)
+        places = durable.places(position.items())
 
         def stored() -> None:
-            durable.stored_position.update(position)
+            durable.stored_position.update(places)
+            if durable.state is not HomeState.ENDED:
+                self._takers.tell_gaps(durable, gaps)
             if everyone and durable.state is HomeState.LIVE and not durable.ready_told:
                 durable.ready_told = True
                 if durable.taker is not None:
                     self._desk.answer(durable.taker, DurableReady(durable.name))
 
         filter = self._homes.filter_to_write(durable)
-        self._writing.subscription(durable, filter, stored, position=tuple(position.items()))
+        more = {"gaps": durable.gaps} if gaps else {}
+        self._writing.subscription(durable, filter, stored, position=tuple(position.items()), **more)
 
     def _fetch_next(self, durable: Durable, origin: str) -> None:
         """Fetch the next page of a journal, or go on with what comes live if nothing is missing."""
@@ -167,6 +190,8 @@ class CatchingUp:
         catching_up = durable.catching_up.get(origin)
         if catching_up is None or page.after != durable.position[origin] or page.upto <= page.after:
             return
+        if not agrees(page.upto, page.incarnation, durable.lineages.get(origin, ())):
+            return  # it was read before the journal came back older, and is asked for again (invariant 9)
         catching_up.failing_since = None
         durable.position[origin] = page.upto
         catching_up.limit = 0

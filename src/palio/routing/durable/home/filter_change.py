@@ -84,9 +84,10 @@ class FilterChanges:
             return
         change.writing = True
         position = dict(durable.position)
+        places = durable.places(position.items())
 
         def stored() -> None:
-            durable.stored_position.update(position)
+            durable.stored_position.update(places)
             if self._homes.changes.get(durable.name) is change:
                 self._changed(durable, change)
 

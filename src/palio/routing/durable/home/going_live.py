@@ -114,7 +114,9 @@ class GoingLive:
             return
         self._go("wave ended")
         self._catching_up.collect(self._names)
-        ask = self._polling.ask(readers=self._catching_up.readers(self._names), then=self._answered)
+        catching_up = self._catching_up
+        readers, places = catching_up.readers(self._names), catching_up.places(self._names)
+        ask = self._polling.ask(readers=readers, places=places, then=self._answered)
         self._question = ask.number
         self._answering.answer(ask)
 

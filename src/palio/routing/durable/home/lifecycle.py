@@ -55,7 +55,7 @@ class Lifecycle:
             # Attempts are not written one by one: whatever is on disk may have been delivered before.
             durable = self.restored(stored, delivered=1)
             self._homes.add(durable)
-            durable.stored_position = dict(stored.position)
+            durable.stored_position = durable.places(stored.position.items())
             durable.written_position = dict(stored.position)
             durable.next_delivery = stored.next_delivery
             durable.paused = stored.identity in paused
@@ -87,7 +87,7 @@ class Lifecycle:
         def stored() -> None:
             if durable.state is HomeState.ENDED:
                 return  # it retired meanwhile
-            durable.stored_position = dict(beginning)
+            durable.stored_position = durable.places(beginning.items())
             self._stored(durable, created=True)
 
         self._writing.subscription(durable, filter, stored, position=tuple(durable.position.items()))
@@ -115,13 +115,15 @@ class Lifecycle:
     def adopt(self, durable: Durable, then: Callable[[], None]) -> None:
         """Adopts a subscription that was handed over; `then` is called once it is on disk."""
         self._homes.add(durable)
+        places = durable.places(durable.position.items())
+        durable.unwritten = set(durable.lineages)
         if durable.paused:  # which is there when the subscription is
             self._desk.save(FactKind.PAUSED.of(durable.identity), 1)
 
         def stored() -> None:
             if durable.state is HomeState.ENDED:
                 return
-            durable.stored_position = dict(durable.position)
+            durable.stored_position = places
             self._stored(durable)
             then()
 
@@ -134,6 +136,7 @@ class Lifecycle:
             dead=tuple(durable.dead),
             failures=failures_of(durable),
             position=tuple(durable.position.items()),
+            gaps=durable.gaps or None,
         )
 
     def finish(self, durable: Durable, event: str = "finished", then: Callable[[], None] | None = None) -> None:
@@ -174,6 +177,7 @@ class Lifecycle:
             outbox.add(number, attempts + delivered, envelope, failures.get(number, ()))
         durable = Durable(kept.name, kept.filter, kept.since, kept.identity, kept.generation, outbox)
         durable.position = dict(kept.position)
+        durable.lineages, durable.gaps = dict(kept.lineages), kept.gaps
         durable.dead = DeadLetters(kept.dead, kept.failures)
         durable.linger, durable.retry = kept.linger, kept.retry
         durable.look_for_reread()

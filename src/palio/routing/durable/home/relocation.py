@@ -296,6 +296,8 @@ class Relocation:
                 durable.retry,
                 failures_of(durable),
                 durable.paused,
+                tuple(durable.lineages.items()),
+                durable.gaps,
             ),
         )
 

@@ -135,14 +135,20 @@ class Steering:
         dropped = self._unwanted(durable, place)
         for number in dropped:
             durable.outbox.remove(number)
-        durable.position = place.position(durable.position)
+        former, durable.position = durable.position, place.position(durable.position)
+        # Where somebody else says that it is, nobody knows of which lineage, until the journals are heard of.
+        moved = [origin for origin, sequence in durable.position.items() if former.get(origin) != sequence]
+        for origin in moved:
+            if durable.lineages.pop(origin, None) is not None:
+                durable.unwritten.add(origin)
         durable.since = place.since or 0.0
         durable.look_for_reread()
         position = dict(durable.position)
         durable.written_position = dict(position)
+        places = durable.places(position.items())
 
         def stored() -> None:
-            durable.stored_position.update(position)
+            durable.stored_position.update(places)
             self._desk.answer(session, Sought(durable.name, len(dropped), unread, number=message.number))
 
         filter = self._homes.filter_to_write(durable)

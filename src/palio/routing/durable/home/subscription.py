@@ -13,7 +13,7 @@ What always holds, and what code and tests refer to by number ("invariant 3"):
 
 1. *Position.* For each origin the subscription knows the sequence up to which everything is in the outbox, has
    been acknowledged, or was not selected by the filter. It only grows, unless somebody moves the subscription
-   (`steering`).
+   (`steering`), or the journal came back older: then it is where both journals fork (`lineages`, invariant 9).
 2. *One write.* On disk a position changes only together with what it stands for, in one atomic write.
 3. *Disk first.* Nothing is handed out, and nothing is answered, before what it says is on disk.
 4. *Told from disk.* Journals hear only of positions that are on disk. So nothing is trimmed that this home
@@ -28,6 +28,9 @@ What always holds, and what code and tests refer to by number ("invariant 3"):
    when there is room: the journals keep it (invariant 4).
 8. *One number.* A delivery has one number, no other delivery ever gets it, and the next number is on disk
    before the delivery goes out.
+9. *Of one journal.* A position is one of the journal with a known lineage, or that is not known. What comes is
+   of the same lineage: in one epoch a broker does not begin anew, and a page says of which incarnation it is.
+   The same sequence may name another event in what waits: the time tells the two apart.
 
 Branches that only save work are marked `shortcuts.TAKEN`; everything is the same without them.
 """
@@ -35,10 +38,13 @@ Branches that only save work are marked `shortcuts.TAKEN`; everything is the sam
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import TypeAlias
 
 from palio.model.filter import Filter
+from palio.protocol.durable.lineage import JournalGap, Lineage, incarnation_of
 from palio.protocol.durable.retry import Retry
 from palio.protocol.envelope import Envelope
 from palio.routing.durable.home.outbox import DeadLetters, Outbox
@@ -48,6 +54,9 @@ from palio.routing.table import TableEntry
 # pages: while the last one is being fetched, what is published at full speed has to fit.
 MAX_BUFFERED = 4_096
 MAX_BUFFERED_BYTES = 8 << 20
+
+
+JournalPlace: TypeAlias = tuple[int, str]  # a sequence, and the incarnation that numbered it
 
 
 class HomeState(Enum):
@@ -132,7 +141,12 @@ class Durable:
     position: dict[str, int] = field(default_factory=dict)
     # What of the position the store was asked to write, and what of it is on disk.
     written_position: dict[str, int] = field(default_factory=dict)
-    stored_position: dict[str, int] = field(default_factory=dict)
+    stored_position: dict[str, JournalPlace] = field(default_factory=dict)
+    # By origin: the lineage of the journal that the position is one of, and how far that was heard to be.
+    lineages: dict[str, Lineage] = field(default_factory=dict)
+    heads: dict[str, int] = field(default_factory=dict)
+    unwritten: set[str] = field(default_factory=set)  # origins whose lineage on disk is an earlier one, or none
+    gaps: tuple[JournalGap, ...] = ()  # what it may have missed
     latest_write: int = 0  # the token of what the store was last asked to write of its deliveries
     saving: bool = False  # whether positions that marks have moved are being written
     spooling: int = 0  # deliveries that are being written
@@ -150,8 +164,8 @@ class Durable:
     siblings: Siblings = field(default_factory=lambda: Siblings(1))  # those of its owner, itself included
     ready_told: bool = False
     paused: bool = False  # whether nothing is handed out; see `steering`
-    # By origin: what waited beyond the position when it was moved back.
-    reread: dict[str, set[int]] = field(default_factory=dict)
+    # By origin: what waited beyond the position when it was moved back, by sequence and time.
+    reread: dict[str, set[tuple[int, float]]] = field(default_factory=dict)
     moving_to: str | None = None
     moving_stored: bool = False
     handed_at: float = 0.0  # when it was last written to the next home
@@ -169,18 +183,33 @@ class Durable:
         for one in self.outbox.deliveries.values():
             origin, sequence = one.envelope.origin, one.envelope.sequence
             if sequence > self.position.get(origin, sequence):
-                self.reread.setdefault(origin, set()).add(sequence)
+                self.reread.setdefault(origin, set()).add((sequence, one.envelope.time))
 
     def not_known(self, origin: str, envelopes: tuple[Envelope, ...]) -> list[Envelope]:
         """Of what was fetched from an origin, what did not wait when the subscription was moved back."""
         known = self.reread.get(origin)
         if known is None:
             return list(envelopes)
-        found = [envelope for envelope in envelopes if envelope.sequence not in known]
-        known.difference_update([envelope.sequence for envelope in envelopes])
-        if not known or self.position[origin] >= max(known):
+        found = [envelope for envelope in envelopes if (envelope.sequence, envelope.time) not in known]
+        known.difference_update([(envelope.sequence, envelope.time) for envelope in envelopes])
+        if not known or self.position[origin] >= max(known)[0]:
             del self.reread[origin]
         return found
+
+    def places(self, position: Iterable[tuple[str, int]]) -> dict[str, JournalPlace]:
+        """Positions, with the incarnations of the journals that they are positions of."""
+        known = self.lineages
+        return {
+            origin: (sequence, incarnation_of(sequence, known.get(origin, ()))) for origin, sequence in position
+        }
+
+    def lineages_to_write(self, position: Iterable[tuple[str, int]]) -> tuple[tuple[str, Lineage], ...]:
+        """The lineages that go to disk with these positions, since it has others; from now on it has them."""
+        if not self.unwritten:
+            return ()
+        origins = [origin for origin, _ in position if origin in self.unwritten]
+        self.unwritten.difference_update(origins)
+        return tuple([(origin, self.lineages.get(origin, ())) for origin in origins])
 
     def saved(self) -> None:
         """Note that positions which marks had moved are on disk."""

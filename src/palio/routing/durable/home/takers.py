@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from math import inf
 
+from msgspec.structs import astuple
+
 from palio.model.errors import FilterDiffers, HistoryUnavailable
 from palio.protocol.durable import subscriptions
 from palio.protocol.durable.attempts import Failure, FailuresOf, Kind
 from palio.protocol.durable.letters import Page
+from palio.protocol.durable.lineage import JournalGap
 from palio.protocol.durable.wishes import require_delay
 from palio.protocol.requests import Refused
 from palio.routing.durable.alarm import ABANDON
@@ -70,7 +73,14 @@ class Takers:
             self._desk.answer(durable.taker, attached)
             if durable.ready_told:
                 self._desk.answer(durable.taker, subscriptions.DurableReady(durable.name))
+            self.tell_gaps(durable, durable.gaps)
             self._handing.pump(durable)
+
+    def tell_gaps(self, durable: Durable, gaps: Iterable[JournalGap]) -> None:
+        """Tell the taker, if there is one, what may be missing for ever."""
+        if durable.taker is not None:
+            for gap in gaps:
+                self._desk.answer(durable.taker, subscriptions.GapNoticed(durable.name, *astuple(gap)))
 
     def tell_taken(self, durable: Durable) -> None:
         """Fencing: tell the taker, if there is one, that another one has taken its place."""

@@ -32,6 +32,7 @@ class Writing:
     ) -> None:
         """Write the subscription itself, with a filter and all that goes with it."""
         token, own = self._desk.token(then), (durable.identity, durable.generation, durable.since)
+        more["lineages"] = durable.lineages_to_write(more.get("position", ()))
         self._desk.effects.append(
             Spool(token, durable.name, filter, *own, linger=durable.linger, retry=durable.retry, **more)
         )
@@ -49,9 +50,10 @@ class Writing:
     ) -> None:
         """Write what has changed of its deliveries and its position; `then` is not called if it has ended."""
         durable.written_position.update(position)
+        places = durable.places(position)
 
         def stored() -> None:
-            durable.stored_position.update(position)
+            durable.stored_position.update(places)
             if then is not None and durable.state is not HomeState.ENDED:
                 then()
 
@@ -61,9 +63,17 @@ class Writing:
             self._desk.after(durable.latest_write, stored)
             return
         token = durable.latest_write = self._desk.token(stored)
-        self._desk.effects.append(
-            Spool(token, durable.name, add=add, remove=remove, dead=dead, position=position, failures=failures)
+        spool = Spool(
+            token,
+            durable.name,
+            add=add,
+            remove=remove,
+            dead=dead,
+            position=position,
+            failures=failures,
+            lineages=durable.lineages_to_write(position),
         )
+        self._desk.effects.append(spool)
 
     def when_written(self, durable: Durable, then: Callable[[], None]) -> None:
         """Do something when all that was asked for before is on disk."""

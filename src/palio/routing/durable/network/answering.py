@@ -45,6 +45,9 @@ class Answering:
 
     def answer(self, ask: Ask) -> None:
         """Answer, when all readers that it names are on disk."""
+        for origin, sequence, incarnation in ask.places:
+            if origin == self._desk.broker:
+                self._retention.compare(sequence, incarnation)
         for reader, name in ask.readers:
             self._namesakes.hear_of(name, reader, ask.asker)
             self._wishes.believes_no_more(name, ask.asker)
@@ -58,7 +61,9 @@ class Answering:
 
     def _give(self, ask: Ask) -> None:
         journal, broker = self._journal, self._desk.broker
-        head = Head(broker, journal.stored, journal.trimmed, archived=journal.is_archived)
+        head = Head(
+            broker, journal.stored, journal.trimmed, archived=journal.is_archived, lineage=journal.lineage
+        )
         introductions: tuple[Introduction, ...] = ()
         if broker in ask.introduce and ask.asker in self._topology.known:
             introductions = (Introduction(broker, self._endings.whereabouts()),)

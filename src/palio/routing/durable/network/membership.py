@@ -50,7 +50,11 @@ class CountingLinks:
 
 @dataclass(eq=False, repr=False)
 class Membership:
-    """The members of the network. `listeners` hear, in this order, that the epoch is another."""
+    """The members of the network. `listeners` hear, in this order, that the epoch is another.
+
+    `began_anew` hears of brokers that did. The life of this broker before this one was `opened_before`, as far
+    as its disk knows.
+    """
 
     _desk: Desk
     _topology: Topology
@@ -58,6 +62,8 @@ class Membership:
     _retention: Retention
     _introduced: Introduced
     _listeners: tuple[Callable[[], None], ...]
+    _began_anew: Callable[[str], None]
+    _opened_before: int
 
     def link_gained(self, neighbour: str) -> None:
         if neighbour in self._topology.known:
@@ -93,7 +99,16 @@ class Membership:
     def _hear(self, source: str, message: TopologyChanged) -> None:
         forgotten = tuple([one for one in message.forgotten if self._forget(*one)])
         own, heard_of = self._desk.broker, self._topology.heard_of
+        if any(
+            broker == own and self._topology.is_unknown_self(version, self._opened_before)
+            for broker, version in message.versions
+        ):
+            self._retention.came_back_older()
+        anew = {broker for broker, version in message.versions if self._topology.begins_anew(broker, version)}
         news = self._topology.hear(message.versions)
+        for broker, _ in news:
+            if broker != own and broker in anew:
+                self._began_anew(broker)
         if any(broker == own for broker, _ in forgotten) and not any(broker == own for broker, _ in news):
             news += ((own, self._topology.versions[own]),)  # this broker is there after all
         for broker, version in news:

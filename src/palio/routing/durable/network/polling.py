@@ -73,9 +73,11 @@ class Polling:
     def ask(
         self,
         about: str | None = None,
+        *,
         readers: tuple[tuple[str, str], ...] = (),
         introduce: tuple[str, ...] = (),
         doubted: tuple[str, ...] = (),
+        places: tuple[tuple[str, int, str], ...] = (),
         then: Callable[[Told], None] | None = None,
     ) -> Ask:
         """Poll everyone; `then` hears what all in reach have answered.
@@ -84,7 +86,7 @@ class Polling:
         """
         self._number += 1
         number, epoch = self._number, self._topology.epoch
-        ask = Ask(self._broker, number, about, readers, introduce=introduce, doubted=doubted, epoch=epoch)
+        ask = Ask(self._broker, number, about, readers, 0, introduce, doubted, epoch, places)
         self._begin(ask, None, then)
         return ask
 

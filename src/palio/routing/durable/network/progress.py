@@ -14,7 +14,7 @@ from palio.routing.durable.alarm import Alarm
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.home.homes import Homes
 from palio.routing.durable.home.spool import Spooling
-from palio.routing.durable.home.subscription import HomeState
+from palio.routing.durable.home.subscription import HomeState, JournalPlace
 from palio.routing.durable.network.polling import Polling
 from palio.routing.durable.network.topology import Topology
 from palio.routing.durable.origin.journal import OriginJournal
@@ -39,13 +39,14 @@ class ProgressReports:
     def __post_init__(self) -> None:
         self._marks: dict[str, tuple[Mark, str | None]] = {}
         self._own_mark = 0
-        self._told: dict[tuple[str, str], int] = {}  # by reader and origin: what was told last
-        self._progress: dict[str, dict[str, int]] = {}  # by origin: how far readers are, to be passed on
+        self._told: dict[tuple[str, str], JournalPlace] = {}  # by reader and origin: what was told last
+        # By origin and incarnation: how far readers are, to be passed on.
+        self._progress: dict[tuple[str, str], dict[str, int]] = {}
 
     def hear(self, source: str, message: Marks) -> None:
         """Handles a progress message (`Marks`) from a neighbour."""
         for one in message.progress:
-            self._pass_on(one.origin, one.positions)
+            self._pass_on((one.origin, one.incarnation), one.positions)
         for mark in message.marks:
             if mark.epoch == self._topology.epoch:
                 self._marks[mark.origin] = mark, source
@@ -69,12 +70,13 @@ class ProgressReports:
         self._marks.clear()
         progress: dict[str, list[Progress]] = {}
         missing = False
-        for origin, positions in self._progress.items():
+        for (origin, incarnation), positions in self._progress.items():
             way_to_origin = self._polling.way_to(origin)
             if way_to_origin is None:
                 missing = True
             else:
-                progress.setdefault(way_to_origin, []).append(Progress(origin, tuple(positions.items())))
+                one = Progress(origin, tuple(positions.items()), incarnation)
+                progress.setdefault(way_to_origin, []).append(one)
         self._progress.clear()
         for way in {**marks, **progress}:
             message = Marks(tuple(marks.get(way, ())), tuple(progress.get(way, ())))
@@ -89,20 +91,25 @@ class ProgressReports:
 
     def _collect_progress(self) -> None:
         """How far the subscriptions here are on disk (invariant 4), for each origin, as far as that is news."""
-        told: dict[str, list[tuple[str, int]]] = {}
+        told: dict[tuple[str, str], list[tuple[str, int]]] = {}
         for durable in self._homes.subscriptions.values():
             if durable.state is not HomeState.STORING:
-                for origin, sequence in durable.stored_position.items():
-                    if self._told.get((durable.identity, origin)) != sequence:
-                        self._told[durable.identity, origin] = sequence
-                        told.setdefault(origin, []).append((durable.identity, sequence))
-        for origin, positions in told.items():
-            self._pass_on(origin, tuple(positions))
+                for origin, place in durable.stored_position.items():
+                    if self._told.get((durable.identity, origin)) != place:
+                        self._told[durable.identity, origin] = place
+                        sequence, incarnation = place
+                        told.setdefault((origin, incarnation), []).append((durable.identity, sequence))
+        for of, positions in told.items():
+            self._pass_on(of, tuple(positions))
 
-    def _pass_on(self, origin: str, positions: tuple[tuple[str, int], ...]) -> None:
-        """Passes on how far readers are: for the journal here, or for one that hears of it some ticks later."""
+    def _pass_on(self, of: tuple[str, str], positions: tuple[tuple[str, int], ...]) -> None:
+        """Passes on how far readers are: for the journal here, or for one that hears of it some ticks later.
+
+        `of` is the origin and the incarnation that the positions are places of.
+        """
+        origin, incarnation = of
         if origin == self._desk.broker:
-            self._retention.progress(positions)
+            self._retention.progress(positions, incarnation)
         else:
-            self._progress.setdefault(origin, {}).update(positions)
+            self._progress.setdefault(of, {}).update(positions)
             self._tick.set()

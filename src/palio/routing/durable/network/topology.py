@@ -75,6 +75,18 @@ class Topology:
                 news += self._take(broker, version + 1 if broker == self._broker else version)
         return news
 
+    def begins_anew(self, broker: str, version: int) -> bool:
+        """Whether a count is of a later life of a broker than any that was heard of."""
+        return version >> INCARNATION_BITS > self.versions.get(broker, -1) >> INCARNATION_BITS
+
+    def is_unknown_self(self, version: int, opened_before: int) -> bool:
+        """Whether a count is of a life of this broker that its disk does not know, between its last two.
+
+        Then the disk came back older than it was.
+        """
+        own = self.versions[self._broker] >> INCARNATION_BITS
+        return opened_before < version >> INCARNATION_BITS < own
+
     def forget(self, broker: str, version: int) -> bool:
         """Forget a broker that is gone for good, up to a version. Returns whether that is news."""
         if version <= self.forgotten.get(broker, -1):

@@ -63,6 +63,7 @@ class OriginJournal:
         self.head = self.stored = recovered.head
         self.trimmed = recovered.trimmed
         self.is_archived = recovered.archived  # what was trimmed can still be read
+        self.lineage = recovered.lineage
         self.readers: dict[str, int] = {}
         # By others than durable subscriptions, see `journal_holds`.
         self.held = values_of(FactKind.HELD, recovered.facts)

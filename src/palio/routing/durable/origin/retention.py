@@ -6,9 +6,11 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from palio.protocol.durable.letters import ReaderEnded
+from palio.protocol.durable.lineage import agrees
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.effects import Trim
 from palio.routing.durable.facts import Fact
+from palio.routing.durable.forks import JournalForks
 from palio.routing.durable.origin.introduced import Introduced
 from palio.routing.durable.origin.journal import OriginJournal
 
@@ -16,10 +18,12 @@ from palio.routing.durable.origin.journal import OriginJournal
 class Retention:
     """The facts about readers, and what is trimmed. Nothing is before all brokers are `introduced`."""
 
-    def __init__(self, desk: Desk, journal: OriginJournal, introduced: Introduced) -> None:
+    def __init__(self, desk: Desk, journal: OriginJournal, introduced: Introduced, forks: JournalForks) -> None:
         self._desk = desk
+        self._forks = forks
         self._journal = journal
         self._introduced = introduced
+        self._came_back_older = False  # and that is known
         self._writing: set[Fact] = set()
         self._waiting: list[tuple[set[Fact], Callable[[], None]]] = []
 
@@ -71,12 +75,30 @@ class Retention:
                 self._desk.save(fact, None)
         journal.stale = waiting
 
-    def progress(self, positions: Iterable[tuple[str, int]]) -> None:
-        """Handles progress of readers: they are further."""
+    def progress(self, positions: Iterable[tuple[str, int]], incarnation: str) -> None:
+        """Handles progress of readers: they are further, if it is this journal that they have read."""
         for reader, sequence in positions:
-            if self._journal.progress(reader, sequence):
+            if self.compare(sequence, incarnation) and self._journal.progress(reader, sequence):
                 self._desk.save(self._journal.fact(reader), sequence)
         self.trim()
+
+    def compare(self, sequence: int, incarnation: str) -> bool:
+        """Whether what somebody has read may be this journal; if not, it came back older than it was."""
+        lineage = self._journal.lineage
+        if agrees(sequence, incarnation, lineage):
+            return True
+        self.came_back_older()
+        self._forks.own(lineage, sequence)
+        return False
+
+    def came_back_older(self) -> None:
+        """Handles that the disk here came back older: it may not know all readers any more.
+
+        It trims nothing until it does: everyone has to be introduced again.
+        """
+        if not self._came_back_older:
+            self._came_back_older = True
+            self._introduced.forget(self._desk.broker)
 
     def end(self, reader: str) -> None:
         """Ends a reader: nothing is kept for it any more."""

@@ -14,6 +14,7 @@ from functools import partial
 import msgspec
 
 from palio.protocol.durable.letters import Browse, Browsed, Count, Counted, Fetch, Page
+from palio.protocol.durable.lineage import incarnation_of
 from palio.protocol.envelope import Envelope
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.effects import Read
@@ -127,7 +128,9 @@ class Serving:
         """Serves the catch-up of a durable subscription: read a page here."""
 
         def found(result: Found) -> None:
-            self._letters.write(sender, Page(letter.reader, letter.after, result.upto, result.envelopes))
+            incarnation = incarnation_of(result.upto, self._journal.lineage)
+            page = Page(letter.reader, letter.after, result.upto, result.envelopes, incarnation=incarnation)
+            self._letters.write(sender, page)
 
         def failed(reason: str) -> None:
             self._letters.write(sender, Page(letter.reader, letter.after, letter.after, (), reason))

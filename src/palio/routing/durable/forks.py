@@ -1,0 +1,75 @@
+"""Forks: journals that came back older than they were, and what is missing for it.
+
+A position meets the journal that it is one of whenever everyone is asked how far the journals are (`catch_up`).
+If their lineages have forked (`palio.protocol.durable.lineage`), the subscription goes on where they fork: all
+that the journal says beyond that is new, whatever its sequences. What the journal had said before and the
+subscription has got stays as it is. The rest cannot be had any more. That is a *gap*, and it is named: to the
+taker, now and whenever one attaches, and to whoever looks after the broker.
+
+1. *Nothing new is taken for old*: a position is never beyond the fork point.
+2. *Named before it is passed*: the gap and the position behind it are one write.
+3. A gap is also what a journal has trimmed beyond a position of a known lineage. Journals do that only to who
+   is no reader of theirs: because they, or the home, came back older, or the home was forgotten.
+4. A journal learns that it came back older from what others have read of it, or have heard of its lives
+   (`retention`, `membership`): then it does not know all its readers, and trims nothing before it does.
+"""
+
+from __future__ import annotations
+
+from palio.protocol.durable.lineage import JournalGap, Lineage, fork_point
+from palio.protocol.durable.peers import Head
+from palio.routing.durable.desk import Desk
+from palio.routing.durable.effects import ReportGap
+from palio.routing.durable.home.subscription import Durable
+
+# Of one subscription that are kept; the newest stay. Who has more of them has other things to care about.
+MOST_GAPS = 8
+
+
+class JournalForks:
+    """What this broker knows of journals that came back older, its own among them; since it began."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self.noticed: dict[str, JournalGap] = {}  # by origin, the latest
+
+    def meet(self, durable: Durable, head: Head) -> None:
+        """A position meets its journal: sets it to where they fork, and names what is missing."""
+        origin, position = head.origin, durable.position[head.origin]
+        lineage = durable.lineages.get(origin, ())
+        heard_of = max(position, durable.heads.get(origin, 0))
+        fork = fork_point(heard_of, lineage, head.lineage)
+        if fork < heard_of:
+            upto = heard_of if heard_of > position else None
+            self._name(durable, origin, max(position, fork), upto)
+            durable.position[origin] = position = min(position, fork)
+        if lineage and position < head.begins:
+            self._name(durable, origin, position, head.begins)
+        if (
+            head.lineage and max(position, head.begins) <= head.head
+        ):  # otherwise somebody said where it shall be
+            durable.heads[origin] = head.head
+            if lineage != head.lineage:
+                durable.lineages[origin] = head.lineage
+                durable.unwritten.add(origin)
+
+    def own(self, lineage: Lineage, sequence: int) -> None:
+        """A reader has read what this journal does not have any more."""
+        known = self.noticed.get(self._desk.broker)
+        if known is None or known.upto is None or known.upto < sequence:
+            begins = lineage[-1].begins if lineage else 0
+            gap = JournalGap(self._desk.broker, min(begins, sequence), sequence, self._desk.now)
+            self._report(gap, "")
+
+    def _name(self, durable: Durable, origin: str, after: int, upto: int | None) -> None:
+        gap = JournalGap(origin, after, upto, self._desk.now)
+        durable.gaps = (*durable.gaps, gap)[-MOST_GAPS:]
+        self._report(gap, durable.name)
+
+    def _report(self, gap: JournalGap, durable: str) -> None:
+        self.noticed[gap.origin] = gap
+        self._desk.effects.append(ReportGap(gap, durable))
+
+    def statistics(self) -> tuple[JournalGap, ...]:
+        """The latest gap of each journal, by the name of its broker."""
+        return tuple([gap for _, gap in sorted(self.noticed.items())])
