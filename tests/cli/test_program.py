@@ -54,7 +54,7 @@ FOREVER = ("palio up", "palio network up")
 SPARK = "palio spark"
 BENCH_AS_JSON = "palio bench filters --seconds 0.02 --seed 7 --json"
 # These are for the store of a broker that is stopped.
-STOPPED = "palio journal trim --store"
+STOPPED = tuple(f"palio journal {name}" for name in ("trim --store", "verify", "backup", "restore"))
 # These talk to a broker.
 TALKING = (
     *(
@@ -191,7 +191,8 @@ def test_the_examples_that_talk_to_a_broker_run_against_one(shown, tmp_path, com
             assert "\x1b" not in said, example
     for example in shown:
         if example.startswith(STOPPED):
-            result = command(*shlex.split(example.replace("palio-data", f"{tmp_path}/siena"))[1:])
+            there = example.replace("palio-data", f"{tmp_path}/siena").replace("copy.db", f"{tmp_path}/copy.db")
+            result = command(*shlex.split(there)[1:])
             assert result.exit_code == 0, (example, result.stdout + result.stderr)
 
 

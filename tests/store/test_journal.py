@@ -15,7 +15,6 @@ from palio.store import (
     JournalTrimmed,
     NoSuchJournal,
     Range,
-    StoreCorrupt,
     StoreTooOld,
     StoreUnavailable,
     journals_in,
@@ -107,16 +106,6 @@ def test_a_store_that_was_not_migrated_is_not_read(file_url: str) -> None:
     connection.close()
     with pytest.raises(StoreTooOld, match="Start its broker once"):
         Journal(file_url)
-
-
-def test_damage_is_told(file_url: str) -> None:
-    with Driven(file_url) as driven:
-        driven.do(append(1, 1, 3))
-    with sqlite3.connect(file_url.removeprefix("sqlite:///")) as connection:
-        connection.execute("UPDATE palio_journal SET body = x'00' WHERE sequence = 2")
-    connection.close()
-    with Journal(file_url) as journal, pytest.raises(StoreCorrupt, match="Sequence 2"):
-        list(journal.read())
 
 
 def test_rows_as_they_are_stored_and_what_is_gone(url: str) -> None:

@@ -34,7 +34,9 @@ def write(place, events, *, journal="b"):
 
     lake = Lake(place)
     state = lake.create()
-    rows = [(sequence, time, "p", content.id, encode_body(content.body)) for sequence, time, content in events]
+    rows = [
+        (sequence, time, "p", content.id, encode_body(content.body), None) for sequence, time, content in events
+    ]
     files = tuple(write_events(lake.root, pa.Table.from_batches([events_of(journal, rows)])))
     return lake.commit(state, LakeChange("archive", files, (), {journal: rows[-1][0]}))
 

@@ -79,6 +79,17 @@ def create_version_1(url: str) -> None:
     engine.dispose()
 
 
+def create_version(url: str, version: int) -> None:
+    """A store of the first version, migrated to another one."""
+    create_version_1(url)
+    engine = create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+    with engine.begin() as connection:
+        for step in schema.MIGRATIONS[: version - 1]:
+            step(connection)
+        connection.execute(schema.version.update().values(version=version))
+    engine.dispose()
+
+
 def test_a_store_of_the_first_version_is_migrated(url: str) -> None:
     create_version_1(url)
     for incarnation in (8, 9):
@@ -217,6 +228,32 @@ def test_what_a_store_of_the_seventh_version_has_is_of_no_known_lineage(url: str
     with Driven(url) as driven:
         (subscription,) = driven.recovered.subscriptions
         assert (subscription.lineages, subscription.gaps) == ({"elsewhere": theirs}, ())
+
+
+def test_what_a_store_of_the_eighth_version_has_is_read_without_checksums(url: str) -> None:
+    create_version(url, 8)
+    everything = Filter.parse("true")
+    letters = ((4, 1, envelope(4)), (5, 0, envelope(5)))
+    for head in (9_000, 9_001):
+        with Driven(url) as driven:
+            (found,) = driven.do(Read(1, everything, 8_998, 9_010, 100))
+            assert isinstance(found, Found)
+            assert [one.sequence for one in found.envelopes] == [*range(8_999, head + 1)]
+            assert driven.do(append(2, head + 1), Spool(3, "s", add=letters[1:])) == [Stored(2), Stored(3)]
+    with Driven(url) as driven:
+        assert driven.recovered.subscriptions[0].spool == letters
+    engine = create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
+    with engine.connect() as connection:
+        rows = connection.execute(
+            text("SELECT checksum, chain FROM palio_journal WHERE sequence >= 8999 ORDER BY sequence")
+        ).all()
+        assert [(row.checksum is None, row.chain is None) for row in rows] == [(True, True)] * 2 + [
+            (False, False)
+        ] * 2
+        assert connection.execute(text("SELECT chain FROM palio_brokers")).scalar_one() == rows[-1].chain
+        kept = connection.execute(text("SELECT checksum FROM palio_spool ORDER BY delivery")).scalars().all()
+        assert [one is None for one in kept] == [True, False]
+    engine.dispose()
 
 
 def test_a_store_of_a_later_version_is_refused_and_left_alone(url: str) -> None:

@@ -101,6 +101,8 @@ class Metrics(Collector):
         yield _gauge("palio_store_queued_bytes", "Bytes that wait for the disk.", name, statistics.queued_bytes)
         yield _gauge("palio_journal_head", "The last sequence of the journal.", name, statistics.head)
         yield _counter("palio_store_commits", "Group commits.", name, statistics.commits)
+        help_text = "Events, letters and subscriptions that could not be read and were put aside."
+        yield _gauge("palio_store_aside", help_text, name, statistics.aside)
         if (lake := self._broker.store.lake_statistics()) is not None:
             yield _counter("palio_lake_pages", "Pages of history that were read in the lake.", name, lake.pages)
             yield _counter("palio_lake_events", "Events that were found there.", name, lake.events)

@@ -71,7 +71,9 @@ COMMANDS = {
     ),
     "dlq": CommandEntry("network.dlq", "Look at dead letters, deliver them after all, or throw them away."),
     "forget": CommandEntry("network.forget", "Let a network forget a broker that will never come back."),
-    "journal": CommandEntry("brokers.journal", "The journal of a broker: what it has, and what it may let go."),
+    "journal": CommandEntry(
+        "brokers.journal", "The journal of a broker: what it has and may let go; checks and copies of it."
+    ),
     "demo": CommandEntry(
         "demo.commands", "Watch a made-up stock market meet a few thousand filters, then a network of brokers."
     ),

@@ -48,18 +48,6 @@ class WrongSchema(PalioError):
     sentence = "The column {column!r} cannot be read: {reason}"
 
 
-class DamagedEvent(PalioError):
-    """Something in a journal or a lake that is no notification."""
-
-    journal: str
-    sequence: int
-    reason: InitVar[str]
-    sentence = (
-        "Sequence {sequence} of the journal {journal!r} cannot be read: {reason} `palio spark archive` sets "
-        "such events aside, with the reason."
-    )
-
-
 class DataLoss(PalioError):
     """What was to be read is not in the journal any more."""
 

@@ -3,6 +3,9 @@
 A subscription goes aside with all that belongs to it, its positions and letters, as it lay there; a letter by
 itself. Each is one row of `palio_aside`, with its name and the reason, for people who want to have it back and
 for versions that can read it.
+
+Of an event in the journal that is damaged a copy goes aside, once. The row stays where it is until it is
+trimmed as all others are: the sequences have no gaps, and the chain of checksums can be followed across it.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import msgspec
 from sqlalchemy import Connection, Row, Table, create_engine, func, inspect, select
 from sqlalchemy.exc import SQLAlchemyError
 
+from palio.model.naming import event_name
 from palio.store import schema
 from palio.store.records import from_column, to_column
 
@@ -21,11 +25,13 @@ log = logging.getLogger("palio.store")
 
 Owner: TypeAlias = tuple[int, str]  # the number of a broker, and the name of a subscription
 
+EVENT = "event"  # what an event in the journal is called
+
 _OF_SUBSCRIPTION = (schema.positions, schema.spool, schema.dead)
 
 
 class Aside(msgspec.Struct, frozen=True):
-    """Something that was put aside: what it is, the durable subscription that it is or belongs to, and why."""
+    """Something that was put aside: what it is, its name or that of its durable subscription, and why."""
 
     what: str
     name: str
@@ -54,6 +60,21 @@ def put_letter(connection: Connection, table: Table, row: Row[Any], owner: Owner
     what = f"{kind} {row.delivery} of the durable subscription"
     broker, name = owner
     _put(connection, broker, Aside(what, name, reason), {table.name: [_plain(row)]})
+
+
+def put_event(connection: Connection, broker: int, origin: str, sequence: int, reason: str) -> bool:
+    """Put a copy of an event in the journal aside. Returns whether there was none yet."""
+    name = event_name(origin, sequence)
+    there = schema.aside.c
+    known = select(there.aside).where(
+        there.broker == broker, there.what == EVENT, there.name == to_column(name)
+    )
+    if connection.execute(known).first() is not None:
+        return False
+    table = schema.journal
+    row = connection.execute(table.select().where(table.c.broker == broker, table.c.sequence == sequence)).one()
+    _put(connection, broker, Aside(EVENT, name, reason), {table.name: [_plain(row)]})
+    return True
 
 
 def count(connection: Connection, broker: int) -> int:

@@ -53,6 +53,10 @@ class Backend(ABC):
         """Release the lock: let others write."""
 
     @abstractmethod
+    def require_in_place(self) -> None:
+        """What was committed can be found again by who opens the store next. Raises `StoreReplaced`."""
+
+    @abstractmethod
     def connect(self) -> Connection:
         """A connection for the one writer, who holds the lock for as long as the connection lives."""
 
@@ -76,15 +80,15 @@ class Backend(ABC):
 
     @abstractmethod
     def append(self, connection: Connection, rows: Rows) -> None:
-        """Append to the journal: broker, sequence, time, publisher, id, body."""
+        """Append to the journal: broker, sequence, time, publisher, id, body, checksum, chain."""
 
     @abstractmethod
     def spool(self, connection: Connection, rows: Rows) -> None:
-        """Add letters that are not there to the spool: subscription, delivery, attempts, envelope."""
+        """Add letters that are not there to the spool: subscription, delivery, attempts, envelope, checksum."""
 
     @abstractmethod
     def put(self, connection: Connection, table: str, rows: Rows) -> None:
-        """Add or replace letters: subscription, delivery, attempts, envelope."""
+        """Add or replace letters: subscription, delivery, attempts, envelope, checksum."""
 
     @abstractmethod
     def drop(self, connection: Connection, table: str, rows: Rows) -> None:

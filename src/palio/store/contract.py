@@ -54,7 +54,7 @@ class StoreStatistics(msgspec.Struct, frozen=True):
     swept: int  # up to here, what was trimmed is deleted
     waiting: str | None  # why nothing can be written now
     last_error: str | None
-    aside: int = 0  # what could not be read when it was opened, now or before
+    aside: int = 0  # what could not be read, now or before
 
 
 class LakeStatistics(msgspec.Struct, frozen=True):

@@ -37,6 +37,19 @@ class StoreInUse(StoreError):
         )
 
 
+class StoreReplaced(StoreError):
+    """A file of a store that is not where it was, though its broker has it open."""
+
+    store: str
+    file: str
+    how: InitVar[str]
+    sentence = (
+        "The file {file} of the store {store} was {how} while its broker had it open. Whatever is written now "
+        "would be lost with it, so nothing more is confirmed. Stop the broker, put the file back or bring back "
+        "a copy with `palio journal restore`, and start it again."
+    )
+
+
 class WrongBroker(StoreError):
     """A file that belongs to a broker of another name."""
 
@@ -66,7 +79,11 @@ class StoreCorrupt(StoreError):
 
     store: str
     reason: InitVar[str]
-    sentence = "The store {store} is damaged: {reason} Restore it from a copy, or move it away to begin anew."
+    sentence = (
+        "The store {store} is damaged: {reason} `palio journal verify` says what is lost of it, and `palio "
+        "journal restore` brings back a copy. Or move it away: the broker begins anew, with a new lineage, "
+        "without what was only there, and others are told which of its events they may have missed."
+    )
 
 
 class StoreUnavailable(StoreError):
@@ -88,6 +105,35 @@ class StoreTooOld(StoreError):
     version: int
     sentence = (
         "The store {store} has version {version} of the schema. Start its broker once, which migrates it."
+    )
+
+
+class CopyRefused(StoreError):
+    """A copy of a store that cannot be made, or cannot be brought back."""
+
+    file: str
+    reason: InitVar[str]
+    sentence = "The copy {file} cannot be made or used: {reason}"
+
+
+class StoreThere(StoreError):
+    """A store where a copy was to be brought back."""
+
+    store: str
+    events: InitVar[str]
+    sentence = (
+        "There is a store in {store} already{events}. It would be moved aside, and everything that is not in "
+        "the copy would be gone with it."
+    )
+
+
+class NoCopiesHere(StoreError):
+    """A store of which its server makes copies."""
+
+    store: str
+    sentence = (
+        "The store {store} is a database on a server, which makes and restores copies itself: use pg_dump "
+        "--format=custom and, with the broker stopped, pg_restore --clean."
     )
 
 

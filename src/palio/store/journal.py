@@ -3,13 +3,16 @@
 It is read page by page, each in a transaction of its own, on a connection of its own that cannot write: neither
 does a long reader keep the broker from tidying up, nor does the broker wait. What is seen is what was committed
 when reading began, and all of it. A reader that is so slow that the journal is trimmed beneath it is told.
+What is damaged is left out, logged, and listed in `damaged`.
 """
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from typing import Any, Self
 
 import msgspec
@@ -18,12 +21,15 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
+from palio.model.naming import event_name
 from palio.store import schema
-from palio.store.errors import JournalTrimmed, NoSuchJournal, StoreCorrupt
+from palio.store.errors import JournalTrimmed, NoSuchJournal
 from palio.store.lake.reading import Archive
 from palio.store.opening import backend_of, refusal
 from palio.store.reading import DamagedRow, Entry, JournalSelection, StoredRow
 from palio.store.records import from_column, to_column
+
+log = logging.getLogger("palio.store")
 
 
 class Range(msgspec.Struct, frozen=True):
@@ -56,6 +62,7 @@ class Journal:
         """
         self._backend = backend_of(url, writes=False)
         self._store = self._backend.store
+        self.damaged: dict[int, str] = {}  # sequences that were left out, and why
         try:
             self._connection = self._backend.reader()
         except SQLAlchemyError as problem:
@@ -85,7 +92,7 @@ class Journal:
     ) -> Iterator[Entry]:
         """What a filter selects, in order: after one sequence up to another, from one time on before another.
 
-        Raises `JournalTrimmed` and `StoreCorrupt` on the way, and of a lake `LakeError`.
+        Raises `JournalTrimmed` and what opening a store raises on the way, and of a lake `LakeError`.
         """
         wanted = filter or Filter.parse("true")
         selection = JournalSelection(self._broker, wanted, since, until)
@@ -101,7 +108,9 @@ class Journal:
                 some: list[Entry] = []
                 if after >= trimmed:
                     after = selection.pass_over(connection, after, upto or 0)
-                    after, some = next(selection.read(connection, after, upto or 0), (after, []))
+                    for page in islice(selection.read(connection, after, upto or 0), 1):
+                        after, some = page.upto, page.entries
+                        self._leave_out(page.damaged)
             if after < trimmed:
                 if self._archive is None:
                     raise JournalTrimmed(self._store, after, standing.trimmed)
@@ -146,8 +155,13 @@ class Journal:
                 yield self._connection
         except SQLAlchemyError as problem:
             raise refusal(self._backend, problem) from None
-        except DamagedRow as problem:
-            raise StoreCorrupt(self._store, str(problem)) from None
+
+    def _leave_out(self, damaged: list[DamagedRow]) -> None:
+        for one in damaged:
+            if one.sequence not in self.damaged:
+                self.damaged[one.sequence] = one.reason
+                name = event_name(self.broker, one.sequence)
+                log.error("The event %r in %s is left out: %s", name, self._store, one.reason)
 
     def _standing(self) -> Row[Any]:
         table = schema.brokers

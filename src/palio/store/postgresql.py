@@ -40,15 +40,18 @@ _LOCKS = 0x50414C49  # "PALI": the first of the two numbers of our advisory lock
 _SCHEMA_LOCK = 0
 
 # A group is one statement a table, whatever its size: what is new by COPY, the rest as one array a column.
-_APPEND = "COPY palio_journal (broker, sequence, time, publisher, id, body) FROM STDIN (FORMAT BINARY)"
-_APPEND_TYPES = ("int8", "int8", "float8", "text", "text", "bytea")
-_SPOOL = "COPY palio_spool (subscription, delivery, attempts, envelope) FROM STDIN (FORMAT BINARY)"
-_SPOOL_TYPES = ("int8", "int8", "int8", "bytea")
+_APPEND = (
+    "COPY palio_journal (broker, sequence, time, publisher, id, body, checksum, chain) "
+    "FROM STDIN (FORMAT BINARY)"
+)
+_APPEND_TYPES = ("int8", "int8", "float8", "text", "text", "bytea", "int8", "int8")
+_SPOOL = "COPY palio_spool (subscription, delivery, attempts, envelope, checksum) FROM STDIN (FORMAT BINARY)"
+_SPOOL_TYPES = ("int8", "int8", "int8", "bytea", "int8")
 _PUT = (
-    "INSERT INTO {} (subscription, delivery, attempts, envelope) "
-    "SELECT * FROM unnest(%s::int8[], %s::int8[], %s::int8[], %s::bytea[]) "
+    "INSERT INTO {} (subscription, delivery, attempts, envelope, checksum) "
+    "SELECT * FROM unnest(%s::int8[], %s::int8[], %s::int8[], %s::bytea[], %s::int8[]) "
     "ON CONFLICT (subscription, delivery) DO UPDATE "
-    "SET attempts = excluded.attempts, envelope = excluded.envelope"
+    "SET attempts = excluded.attempts, envelope = excluded.envelope, checksum = excluded.checksum"
 )
 _DROP = (
     "DELETE FROM {} AS kept USING unnest(%s::int8[], %s::int8[]) AS gone (subscription, delivery) "
@@ -103,6 +106,9 @@ class Postgresql(Backend):
         if self._locked is not None:
             self._locked.close()
             self._locked = None
+
+    def require_in_place(self) -> None:
+        pass  # the server has its files in its care
 
     def connect(self) -> Connection:
         if self._locked is not None:

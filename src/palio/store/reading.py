@@ -3,13 +3,14 @@
 Rows are matched by their bytes, many at a time; only what is selected becomes a notification. A read for the
 core looks at a bounded number of sequences, so that nothing else waits for long behind it; what was found then
 reaches only so far, and who asked asks again. Whole spans that are older than what is wanted are passed over.
+
+A row that is damaged is selected by no filter, and named: whoever reads leaves it out and goes on.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import InitVar
 from typing import Any, TypeAlias
 
 import msgspec
@@ -23,6 +24,8 @@ from palio.protocol.envelope import Envelope
 from palio.routing.durable.effects import Read
 from palio.routing.occurrences import Found
 from palio.store import schema
+from palio.store.checksums import WRONG_CHECKSUM, is_intact
+from palio.store.errors import sentence
 from palio.store.records import decode_body, from_column
 
 # Sequences that one read of the core looks at: some milliseconds.
@@ -40,23 +43,22 @@ _SELECTED = (
     "WHERE broker = :broker AND sequence > :after AND sequence <= :upto AND time >= :since AND time < :until "
     "ORDER BY sequence LIMIT :limit"
 )
-_ROWS = text(_SELECTED.format("sequence, time, publisher, body"))
-_STORED = text(_SELECTED.format("sequence, time, publisher, id, body"))
-Row: TypeAlias = tuple[int, float, str, bytes]
-# As it lies there: sequence, time, publisher, id, body; `records.from_column` gives back the two texts.
-StoredRow: TypeAlias = tuple[int, float, str, str | None, bytes]
+_ROWS = text(_SELECTED.format("sequence, time, publisher, body, checksum"))
+_STORED = text(_SELECTED.format("sequence, time, publisher, id, body, checksum"))
+Row: TypeAlias = tuple[int, float, str, bytes, int | None]
+# As it lies there: sequence, time, publisher, id, body, checksum; `records.from_column` gives back the texts.
+StoredRow: TypeAlias = tuple[int, float, str, str | None, bytes, int | None]
 
 _FIRST_SPAN = text(
     "SELECT min(span) FROM palio_spans WHERE broker = :broker AND span >= :span AND newest >= :since"
 )
 
 
-class DamagedRow(PalioError):
-    """A row of the journal that is no notification."""
+class DamagedRow(msgspec.Struct, frozen=True):
+    """A row of the journal that is not what was written, or no notification."""
 
     sequence: int
-    reason: InitVar[str]
-    sentence = "Sequence {sequence} of the journal cannot be read: {reason}"
+    reason: str
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -66,6 +68,14 @@ class Entry(msgspec.Struct, frozen=True):
     time: float  # seconds, by the clock of the broker
     publisher: str
     notification: Notification
+
+
+class JournalPage(msgspec.Struct, frozen=True):
+    """Up to which sequence was read, what was selected, and what is damaged."""
+
+    upto: int
+    entries: list[Entry]
+    damaged: list[DamagedRow]
 
 
 class JournalSelection:
@@ -78,15 +88,15 @@ class JournalSelection:
         self._index = MatchIndex()
         self._index.add(0, filter)
 
-    def read(self, connection: Connection, after: int, upto: int) -> Iterator[tuple[int, list[Entry]]]:
-        """Batch by batch: up to which sequence was read, and what was selected. Raises `DamagedRow`."""
+    def read(self, connection: Connection, after: int, upto: int) -> Iterator[JournalPage]:
+        """What there is after one sequence up to another, batch by batch."""
         limit = min(FIRST_BATCH, BATCH)
         while after < upto:
             wanted = {"after": after, "upto": upto, "limit": limit, **self._wanted}
             rows: list[Row] = [(*row,) for row in connection.execute(_ROWS, wanted)]
             after = rows[-1][0] if len(rows) == limit else upto
-            yield after, self._select(rows)
-            size = sum([len(body) for *_, body in rows])
+            yield self._select(after, rows)
+            size = sum([len(row[3]) for row in rows if isinstance(row[3], bytes)])
             limit = max(1, min(BATCH, len(rows) * BATCH_BYTES // max(size, 1)))
 
     def stored(self, connection: Connection, after: int, upto: int, limit: int) -> tuple[int, list[StoredRow]]:
@@ -105,40 +115,62 @@ class JournalSelection:
         span = connection.execute(_FIRST_SPAN, wanted).scalar()
         return upto if span is None else min(upto, max(after, span * schema.SPAN - 1))
 
-    def _select(self, rows: list[Row]) -> list[Entry]:
+    def _select(self, after: int, rows: list[Row]) -> JournalPage:
+        damaged: list[DamagedRow] = []
+        if not all(is_intact(row[0], row[3], row[4]) for row in rows):
+            damaged = _damaged(rows)
         try:
-            bodies = [decode_body(body) for *_, body in rows]
-            matched = self._index.match_encoded([body.attributes for body in bodies])
-        except (msgspec.DecodeError, PalioError):
-            _find_damage(rows)
-            raise
+            entries = self._selected(rows, damaged)
+        except (msgspec.DecodeError, PalioError, TypeError):  # rows without a checksum
+            damaged = _damaged(rows)
+            entries = self._selected(rows, damaged)
+        return JournalPage(after, entries, damaged)
+
+    def _selected(self, rows: list[Row], damaged: list[DamagedRow]) -> list[Entry]:
+        if damaged:
+            gone = {one.sequence for one in damaged}
+            rows = [row for row in rows if row[0] not in gone]
+        bodies = [decode_body(row[3]) for row in rows]
+        matched = self._index.match_encoded([body.attributes for body in bodies])
         return [
             Entry(sequence, time, from_column(publisher), Notification.of_body(body))
-            for (sequence, time, publisher, _), body, found in zip(rows, bodies, matched, strict=True)
+            for (sequence, time, publisher, _, _), body, found in zip(rows, bodies, matched, strict=True)
             if found
         ]
 
 
-def read(connection: Connection, broker: int, name: str, effect: Read, *, head: int, trimmed: int) -> Found:
-    """What the filter selects, as far as one read goes."""
+def read(
+    connection: Connection, broker: int, name: str, effect: Read, *, head: int, trimmed: int
+) -> tuple[Found, list[DamagedRow]]:
+    """What the filter selects, as far as one read goes, and what was left out on the way."""
     selection = JournalSelection(broker, effect.filter, effect.since)
     upto = min(effect.upto, head)
     after = selection.pass_over(connection, max(effect.after, trimmed), upto)
     reach = min(upto, after + MAX_SCANNED)
     found: list[Envelope] = []
+    damaged: list[DamagedRow] = []
     size = 0
-    for _, some in selection.read(connection, after, reach):
-        for one in some:
+    for page in selection.read(connection, after, reach):
+        damaged += page.damaged
+        for one in page.entries:
             found.append(Envelope(name, one.sequence, one.time, 0, name, one.notification))
             size += one.notification.body.size
             if len(found) == effect.limit or size >= MAX_FOUND_BYTES:
-                return Found(effect.token, one.sequence, tuple(found))
-    return Found(effect.token, reach if reach < upto else effect.upto, tuple(found))
+                return Found(effect.token, one.sequence, tuple(found)), damaged
+    return Found(effect.token, reach if reach < upto else effect.upto, tuple(found)), damaged
 
 
-def _find_damage(rows: list[Row]) -> None:
-    for sequence, _, _, body in rows:
-        try:
-            _ = Notification.of_body(decode_body(body)).attributes
-        except (msgspec.DecodeError, PalioError) as problem:
-            raise DamagedRow(sequence, str(problem)) from None
+def _damaged(rows: list[Row]) -> list[DamagedRow]:
+    problems = ((row[0], problem_of(row[0], row[3], row[4])) for row in rows)
+    return [DamagedRow(sequence, reason) for sequence, reason in problems if reason is not None]
+
+
+def problem_of(sequence: int, body: Any, written: int | None) -> str | None:
+    """Why an event is not what it was when it was written with that checksum, or is none at all; if so."""
+    if not is_intact(sequence, body, written):
+        return WRONG_CHECKSUM
+    try:
+        _ = Notification.of_body(decode_body(body)).attributes
+    except (msgspec.DecodeError, PalioError, TypeError) as problem:
+        return sentence(problem)
+    return None

@@ -5,6 +5,7 @@ A subscription or a letter that cannot be read does not keep the broker from sta
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -21,6 +22,7 @@ from palio.routing.durable.effects import Recovered, Subscribed
 from palio.routing.durable.facts import FactKind
 from palio.store import aside, schema
 from palio.store.backend import Backend
+from palio.store.checksums import WRONG_CHECKSUM, is_intact
 from palio.store.errors import StoreCorrupt, sentence
 from palio.store.records import (
     decode_gaps,
@@ -47,6 +49,8 @@ _RECENT = text(
     "WHERE s.broker = :broker AND s.newest >= :horizon AND j.time >= :horizon AND j.sequence > :swept "
     "AND j.id IS NOT NULL ORDER BY j.sequence"
 )
+
+log = logging.getLogger("palio.store")
 
 Letters = dict[int, list[tuple[int, int, Envelope]]]
 
@@ -77,14 +81,25 @@ def enter(backend: Backend, connection: Connection, broker: str, at_least: int, 
         )
         found = connection.execute(table.select().where(mine)).one()
     incarnation = max(found.incarnation + 1, at_least)
-    connection.execute(table.update().where(mine).values(incarnation=incarnation))
+    connection.execute(table.update().where(mine).values(incarnation=incarnation, restored=None))
+    if found.restored is not None:
+        copy = from_column(found.restored)
+        log.warning("The store %s was restored from %s. It ends with %d.", backend.store, copy, found.head)
     key = {"broker": found.broker}
     time = connection.execute(_TIME, key | {"head": found.head}).scalar()
     if time is None:
         time = connection.execute(_LAST_ID_TIME, key).scalar()
     newest = connection.execute(_NEWEST, key | {"span": found.head // schema.SPAN}).scalar()
     standing = StoreStanding(
-        found.broker, broker, found.groups, found.head, found.trimmed, found.swept, newest or 0.0, time or 0.0
+        found.broker,
+        broker,
+        found.groups,
+        found.head,
+        found.trimmed,
+        found.swept,
+        newest or 0.0,
+        time or 0.0,
+        found.chain,
     )
     lineage = _begin(connection, found.broker, Incarnation(incarnation, id, found.head))
     return Entered(standing, incarnation, found.incarnation, lineage)
@@ -231,6 +246,9 @@ def _letters(
     letters: Letters = defaultdict(list)
     unreadable: list[tuple[Row[Any], str]] = []
     for row in _of_broker(connection, table, broker):
+        if not is_intact(row.delivery, row.envelope, row.checksum):
+            unreadable.append((row, WRONG_CHECKSUM))
+            continue
         try:
             envelope, failed = decode_letter(row.envelope)
         except (msgspec.DecodeError, TypeError) as problem:

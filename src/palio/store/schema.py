@@ -7,6 +7,9 @@ Rows up to `trimmed` are nobody's any more, and are deleted by and by; `swept` i
 
 `palio_spans` has the newest time in each `SPAN` sequences of a journal. Clocks can be set back, so times are
 not in order; with spans, what is older than a moment can be passed over without reading it.
+
+What lies here for long has checksums (`checksums`): each event and letter its own, and all that was appended
+together a link of a chain, the last of which is in the row of the broker. Rows of an earlier version have none.
 """
 
 from __future__ import annotations
@@ -49,6 +52,8 @@ brokers = Table(
     Column("head", BigInteger, nullable=False),
     Column("trimmed", BigInteger, nullable=False),
     Column("swept", BigInteger, nullable=False),
+    Column("chain", BigInteger),  # of the head
+    Column("restored", Text),  # from which copy, and when, if it was not opened since
 )
 
 # The lineage of each journal (`palio.protocol.durable.lineage`): an opening is written here before all else.
@@ -72,6 +77,8 @@ journal = Table(
     Column("publisher", Text, nullable=False),
     Column("id", Text),
     Column("body", LargeBinary, nullable=False),
+    Column("checksum", BigInteger),
+    Column("chain", BigInteger),  # in the last row of what was appended together
     sqlite_with_rowid=False,
 )
 
@@ -154,6 +161,7 @@ def _letters(name: str) -> Table:
         Column("delivery", BigInteger, primary_key=True),
         Column("attempts", BigInteger, nullable=False),
         Column("envelope", LargeBinary, nullable=False),
+        Column("checksum", BigInteger),
         sqlite_with_rowid=False,
     )
 
@@ -262,6 +270,19 @@ def _add_lineage(connection: Connection) -> None:
     connection.execute(text(f"ALTER TABLE palio_subscriptions ADD COLUMN gaps {kind}"))
 
 
+def _add_checksums(connection: Connection) -> None:
+    """Version 9: events and letters have checksums, and a journal a chain of them; restored copies say so."""
+    for table, column, kind in (
+        ("palio_brokers", "chain", "BIGINT"),
+        ("palio_brokers", "restored", "TEXT"),
+        ("palio_journal", "checksum", "BIGINT"),
+        ("palio_journal", "chain", "BIGINT"),
+        ("palio_spool", "checksum", "BIGINT"),
+        ("palio_dead", "checksum", "BIGINT"),
+    ):
+        connection.execute(text(f"ALTER TABLE {table} ADD COLUMN {column} {kind}"))
+
+
 # The step at index i leads from version i + 1 to the next.
 Step = Callable[[Connection], None]
 MIGRATIONS: tuple[Step, ...] = (
@@ -272,6 +293,7 @@ MIGRATIONS: tuple[Step, ...] = (
     _add_facts,
     _add_records,
     _add_lineage,
+    _add_checksums,
 )
 VERSION = len(MIGRATIONS) + 1
 

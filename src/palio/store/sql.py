@@ -33,8 +33,7 @@ from palio.store.writer import Writer
 class SqlStore:
     """A `Store` on SQLite or PostgreSQL. All but `completed` and `broken` happens in the caller's thread."""
 
-    def __init__(self, url: str, writer: Writer, recovered: Recovered, aside: int) -> None:
-        self._aside = aside
+    def __init__(self, url: str, writer: Writer, recovered: Recovered) -> None:
         self._backend = writer.backend
         self._queue = writer.queue
         self._writer = writer
@@ -92,10 +91,20 @@ class SqlStore:
         lake_thread = None if archive is None else LakeThread(archive, broker, completed)
         recovered = msgspec.structs.replace(recovered, archived=archive is not None)
         writer = Writer(
-            backend, connection, standing, kept, incarnation, retention, Queue(), completed, broken, lake_thread
+            backend,
+            connection,
+            standing,
+            kept,
+            incarnation,
+            retention,
+            Queue(),
+            completed,
+            broken,
+            lake_thread,
+            set_aside,
         )
         writer.thread.start()
-        return cls(url, writer, recovered, set_aside)
+        return cls(url, writer, recovered)
 
     def recovered(self) -> tuple[Recovered, int]:
         """What was on disk when the store was opened, and how often it has been. Kept until the first write."""
@@ -138,7 +147,7 @@ class SqlStore:
             writer.standing.swept,
             writer.waiting,
             writer.last_error,
-            self._aside,
+            writer.aside,
         )
 
     def lake_statistics(self) -> LakeStatistics | None:

@@ -12,7 +12,16 @@ Settings, and why:
 - `cache_size`: the pages at the ends of journal and spools stay in memory.
 
 Two brokers in one file would give sequences twice. The lock is on a file of its own beside it, as SQLite's own
-locks are gone between transactions; it ends with the process, however that ends, and names it.
+locks are gone between transactions; it ends with the process, however that ends, and names it. Somebody may
+remove that file. So there is another lock on the database itself, by flock, which on Linux has nothing to do
+with the locks that SQLite takes in the same file. Where there is no such lock, a second broker begins another
+life, and the first one finds that out with its next commit (fencing).
+
+1. Nothing is confirmed that lies in a file which nobody will find: the names of the database, of its log and of
+   the index of its log still lead to the files that are open, after each commit and before it is told, and now
+   and then when there is nothing to do. Without the index, others would make another one and overwrite the log.
+2. A file descriptor of the database is never closed while this process has the database open by SQLite: that
+   would take away SQLite's own locks of this process, and with them the log beneath it.
 """
 
 from __future__ import annotations
@@ -22,6 +31,7 @@ import errno
 import fcntl
 import os
 import sqlite3
+import sys
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
@@ -32,23 +42,31 @@ from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
 from palio.store.backend import Backend, Rows, Sync, Trouble, WriteFailure
-from palio.store.errors import StoreInUse, StoreUnavailable, WrongBroker, WrongStoreUrl, sentence
+from palio.store.errors import (
+    StoreInUse,
+    StoreReplaced,
+    StoreUnavailable,
+    WrongBroker,
+    WrongStoreUrl,
+    sentence,
+)
 
 CHECKPOINT_PAGES = 4_096
 LOG_BYTES = 64 << 20
 CACHE_KIB = 32 << 10
+LOG_SUFFIXES = ("-wal", "-shm")  # of the log, and of the index of the log
 BUSY_SECONDS = 5.0  # somebody looks into the file with another tool
 
 # Rows that one statement takes. Each statement lets go of the interpreter once, and has to wait for it again
 # where the broker is busy: so few large ones. Numbers that halve give few texts, each prepared once.
 MOST_ROWS = 512
 
-_APPEND = "INSERT INTO palio_journal (broker, sequence, time, publisher, id, body) VALUES "
-_SPOOL = "INSERT INTO palio_spool (subscription, delivery, attempts, envelope) VALUES "
-_PUT = "INSERT INTO {} (subscription, delivery, attempts, envelope) VALUES "
+_APPEND = "INSERT INTO palio_journal (broker, sequence, time, publisher, id, body, checksum, chain) VALUES "
+_SPOOL = "INSERT INTO palio_spool (subscription, delivery, attempts, envelope, checksum) VALUES "
+_PUT = "INSERT INTO {} (subscription, delivery, attempts, envelope, checksum) VALUES "
 _IN_PLACE = (
     " ON CONFLICT (subscription, delivery) DO UPDATE "
-    "SET attempts = excluded.attempts, envelope = excluded.envelope"
+    "SET attempts = excluded.attempts, envelope = excluded.envelope, checksum = excluded.checksum"
 )
 _DROP = "DELETE FROM {} WHERE subscription = ? AND delivery IN "
 
@@ -61,7 +79,8 @@ class Sqlite(Backend):
             raise WrongStoreUrl(str(url), "A store of SQLite is a file.")
         self.path = Path(url.database)
         self.store = str(self.path)
-        self._lock: int | None = None
+        self._locks: list[int] = []  # file descriptors
+        self._in_place: dict[str, tuple[int, int]] = {}  # names of files, and to what they are to lead
         if writes:
             self._make_file()
         elif not self.path.exists():
@@ -115,17 +134,47 @@ class Sqlite(Backend):
             if problem.errno not in (errno.EWOULDBLOCK, errno.EACCES):
                 raise StoreUnavailable(self.store, sentence(problem.strerror)) from None
             raise StoreInUse(self.store, broker, f"process {holder}" if holder else None) from None
-        self._lock = file
+        self._locks.append(file)
+        self._lock_database(broker)
         os.ftruncate(file, 0)
         os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
 
+    def _lock_database(self, broker: str) -> None:
+        """Lock the database itself, as somebody may have removed the other lock."""
+        file = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        found = os.fstat(file)
+        try:
+            if sys.platform == "linux":  # elsewhere it would be in the way of SQLite's own locks
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as problem:
+            if problem.errno == errno.EWOULDBLOCK:
+                holder = _holder_of(found.st_ino)
+                if holder != os.getpid():  # else it stays open (2)
+                    os.close(file)
+                self.unlock()
+                raise StoreInUse(self.store, broker, f"process {holder}" if holder else None) from None
+            # A file on a server: there it takes a file that is open for writing, and would be in SQLite's way.
+        self._locks.append(file)
+        self._in_place[str(self.path)] = found.st_dev, found.st_ino
+
     def unlock(self) -> None:
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+        while self._locks:
+            os.close(self._locks.pop())
+
+    def require_in_place(self) -> None:
+        for name, known in self._in_place.items():
+            if (found := _identity(name)) != known:
+                raise StoreReplaced(self.store, name, "removed" if found is None else "replaced")
 
     def connect(self) -> Connection:
-        return self.engine.connect()
+        logs = [f"{self.path}{suffix}" for suffix in LOG_SUFFIXES]
+        for name in logs:
+            self._in_place.pop(name, None)
+        self.require_in_place()  # SQLite would make a new one
+        connection = self.engine.connect()
+        with connection.begin():  # from now on they are the same for as long as it is connected
+            self._in_place |= {name: found for name in logs if (found := _identity(name)) is not None}
+        return connection
 
     def reader(self) -> Connection:
         return self.engine.connect()
@@ -169,6 +218,25 @@ class Sqlite(Backend):
             for part in _parts(gone):
                 marks = f"({', '.join('?' * len(part))})"
                 connection.exec_driver_sql(_DROP.format(table) + marks, (subscription, *part))
+
+
+def _identity(name: str) -> tuple[int, int] | None:
+    """The file that a name leads to; None if to none."""
+    try:
+        found = os.stat(name)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def _holder_of(inode: int) -> int | None:
+    """The process that has a file locked by flock, if the system tells."""
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/locks").read_text().splitlines():
+            words = line.split()  # 3: FLOCK ADVISORY WRITE 1234 08:02:131090 0 EOF
+            if words[1:2] == ["FLOCK"] and words[5].rpartition(":")[2] == str(inode):
+                return int(words[4]) or None
+    return None
 
 
 def _insert(connection: Connection, into: str, rows: Rows, then: str = "") -> None:

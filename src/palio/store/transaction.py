@@ -23,8 +23,10 @@ from palio.protocol.durable.lineage import JournalGap, Lineage
 from palio.routing.durable.effects import Append, Read, Remove, SaveFact, Spool, StoreEffect, Trim
 from palio.routing.durable.facts import Fact, FactKind
 from palio.routing.occurrences import Failed, Found, Stored, StoreMessage
-from palio.store import keyed, schema
+from palio.store import aside, keyed, schema
 from palio.store.backend import Backend
+from palio.store.checksums import chained, checksum
+from palio.store.errors import StoreInUse
 from palio.store.reading import read
 from palio.store.records import (
     encode_body,
@@ -54,8 +56,8 @@ _SPAN = text(
     "ON CONFLICT (broker, span) DO UPDATE SET newest = excluded.newest"
 )
 _STANDING = text(
-    "UPDATE palio_brokers SET groups = :groups, head = :head, trimmed = :trimmed, swept = :swept "
-    "WHERE broker = :broker"
+    "UPDATE palio_brokers SET groups = :groups, head = :head, chain = :chain, trimmed = :trimmed, "
+    "swept = :swept WHERE broker = :broker AND incarnation = :incarnation"
 )
 
 
@@ -68,6 +70,8 @@ class StoredSubscription(msgspec.Struct, frozen=True):
 
 
 KeptSubscriptions: TypeAlias = dict[str, StoredSubscription]  # by name
+# Broker, sequence, time, publisher, id, body, checksum, chain.
+JournalRow: TypeAlias = tuple[int, int, float, str, str | None, bytes, int, int | None]
 
 
 class StoreStanding(msgspec.Struct, frozen=True):
@@ -81,6 +85,7 @@ class StoreStanding(msgspec.Struct, frozen=True):
     swept: int
     newest: float = 0.0
     time: float = 0.0  # of the last append
+    chain: int | None = None  # of the head
 
 
 class Transaction:
@@ -93,9 +98,11 @@ class Transaction:
         standing: StoreStanding,
         kept: KeptSubscriptions,
         *,
+        incarnation: int,
         archived: bool,
     ) -> None:
         self._backend = backend
+        self._incarnation = incarnation
         self._archived = archived
         self.earlier: list[tuple[Read, int]] = []  # to be read in the lake, and up to where it was trimmed
         self._connection = connection
@@ -108,8 +115,9 @@ class Transaction:
         self.trimmed = standing.trimmed
         self._newest = standing.newest
         self._time = standing.time
+        self._chain = standing.chain
         self._spans: dict[int, float] = {}
-        self._journal: list[tuple[object, ...]] = []
+        self._journal: list[JournalRow] = []
         self._spool: dict[tuple[int, int], tuple[object, ...] | None] = {}
         self._fresh: dict[tuple[int, int], None] = {}  # of the spool, in order: numbers never given before
         self._dead: dict[tuple[int, int], tuple[object, ...] | None] = {}
@@ -121,6 +129,7 @@ class Transaction:
         self._records: dict[tuple[str, str], bytes | None] = {}
         self._wrote = False
         self.appended = 0
+        self.aside = 0  # events that turned out to be damaged
         self.bytes = 0
 
     def carry_out(self, effects: Sequence[StoreEffect]) -> list[StoreMessage]:
@@ -151,14 +160,27 @@ class Transaction:
         return answers
 
     def finish(self, swept: int) -> StoreStanding | None:
-        """Make the last write of a transaction. Returns how far the store is; None if nothing changed."""
+        """Make the last write of a transaction. Returns how far the store is; None if nothing changed.
+
+        Raises `StoreInUse` if another broker has begun a life in the store since.
+        """
         before, groups = self._before, self._before.groups + 1
         standing = StoreStanding(
-            self._broker, self._name, groups, self._head, self.trimmed, swept, self._newest, self._time
+            self._broker,
+            self._name,
+            groups,
+            self._head,
+            self.trimmed,
+            swept,
+            self._newest,
+            self._time,
+            self._chain,
         )
         if not self._wrote and (standing.trimmed, standing.swept) == (before.trimmed, before.swept):
             return None
-        self._connection.execute(_STANDING, msgspec.structs.asdict(standing))
+        row = msgspec.structs.asdict(standing) | {"incarnation": self._incarnation}
+        if not self._connection.execute(_STANDING, row).rowcount:  # fencing
+            raise StoreInUse(self._backend.store, self._name, None)
         return standing
 
     # Effects
@@ -176,9 +198,11 @@ class Transaction:
         for one in effect.envelopes:
             body = one.notification.body
             id = None if body.id is None else to_column(body.id)
-            rows.append((self._broker, one.sequence, one.time, publisher, id, encode_body(body)))
+            data = encode_body(body)
+            sum_of_it = checksum(one.sequence, data)
+            rows.append((self._broker, one.sequence, one.time, publisher, id, data, sum_of_it, None))
+            self.bytes += len(data)
         self._journal += rows
-        self.bytes += sum([len(row[-1]) for row in rows])
         self.appended += len(rows)
         # Most often all of it is of one moment, and in one span.
         for span, time in {(row[1] // schema.SPAN, row[2]) for row in rows}:
@@ -201,7 +225,7 @@ class Transaction:
         for delivery, attempts, envelope in effect.add:
             letter = encode_letter(envelope, failures.get(delivery, ()))
             self.bytes += len(letter)
-            self._spool[number, delivery] = number, delivery, attempts, letter
+            self._spool[number, delivery] = number, delivery, attempts, letter, checksum(delivery, letter)
             if delivery >= kept.next_delivery:
                 self._fresh[number, delivery] = None
                 following = max(following, delivery + 1)
@@ -211,7 +235,7 @@ class Transaction:
         for delivery, attempts, envelope in effect.dead:
             self._spool[number, delivery] = None
             letter = encode_letter(envelope, failures.get(delivery, ()))
-            self._dead[number, delivery] = number, delivery, attempts, letter
+            self._dead[number, delivery] = number, delivery, attempts, letter, checksum(delivery, letter)
             following = max(following, delivery + 1)
         for origin, sequence in effect.position:
             self._positions[number, origin] = sequence
@@ -262,7 +286,14 @@ class Transaction:
 
     def _read(self, effect: Read) -> Found:
         self.flush()
-        return read(self._connection, self._broker, self._name, effect, head=self._head, trimmed=self.trimmed)
+        found, damaged = read(
+            self._connection, self._broker, self._name, effect, head=self._head, trimmed=self.trimmed
+        )
+        for one in damaged:
+            if aside.put_event(self._connection, self._broker, self._name, one.sequence, one.reason):
+                self.aside += 1
+                self._wrote = True
+        return found
 
     def _held(self, upto: int) -> int:
         """Retention holds: up to where, at the most, no reader that is no subscription needs anything."""
@@ -275,7 +306,7 @@ class Transaction:
     def flush(self) -> None:
         backend, connection, broker = self._backend, self._connection, self._broker
         if self._journal:
-            backend.append(connection, self._journal)
+            backend.append(connection, self._linked())
         self._execute(_SPAN, [{"broker": broker, "span": n, "newest": t} for n, t in self._spans.items()])
         self._journal, self._spans = [], {}
         fresh = [row for key in self._fresh if (row := self._spool.pop(key, None)) is not None]
@@ -311,6 +342,14 @@ class Transaction:
             self._records = {}
             self._wrote = True
         self._flush_facts()
+
+    def _linked(self) -> list[JournalRow]:
+        """What is to be appended, as one link of the chain."""
+        rows = self._journal
+        _, sequences, times, publishers, _, _, sums, _ = zip(*rows, strict=True)
+        self._chain = chained(self._chain, sequences[0], times, publishers, sums)
+        rows[-1] = (*rows[-1][:-1], self._chain)
+        return rows
 
     def _flush_facts(self) -> None:
         for statement, wanted in ((schema.PUT_FACT, True), (schema.DROP_FACT, False)):

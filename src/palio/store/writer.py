@@ -11,8 +11,8 @@ What can go wrong, and what then:
 - The connection broke while a commit was under way. Then nobody knows whether it is on disk, and nothing may
   be said before that is known. The number of the last group, which is written with each group, tells
   when the database is back.
-- Somebody else wrote meanwhile, or the file is damaged: the store is broken. Appends are refused, nothing else
-  is completed any more, and the broker is told, so that it can stop.
+- Somebody else wrote meanwhile, the file is damaged, or it is not where it was: the store is broken. Appends
+  are refused, nothing else is completed any more, and the broker is told, so that it can stop.
 
 Whatever was told is on disk. What was not told when the process dies is there up to some group, and no further.
 """
@@ -22,6 +22,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
+from contextlib import closing
 from dataclasses import dataclass
 
 import msgspec
@@ -42,6 +43,7 @@ from palio.store.transaction import KeptSubscriptions, StoredSubscription, Store
 GRACE = 3.0  # seconds for which appends wait for a database that is away
 FIRST_PAUSE = 0.05
 LONGEST_PAUSE = 1.0
+LOOK_EVERY = 1.0  # seconds between two looks at the files, if nothing is written
 
 log = logging.getLogger("palio.store")
 
@@ -55,6 +57,7 @@ class _GroupOutcome(msgspec.Struct, frozen=True):
     answers: list[StoreMessage]
     bytes: int
     earlier: list[tuple[Read, int]]
+    aside: int
 
 
 @dataclass(eq=False, repr=False)
@@ -71,6 +74,7 @@ class Writer:
     _completed: Completed
     _tell_broken: Broken | None
     lake: LakeThread | None
+    aside: int
 
     def __post_init__(self) -> None:
         self._errors = self.backend.errors
@@ -100,7 +104,7 @@ class Writer:
     def _turn(self) -> bool:
         """Carry out one group. False at the end."""
         to_sweep = self.broken is None and self.standing.swept < self.standing.trimmed
-        group = self.queue.take(0 if to_sweep else None)
+        group = self.queue.take(0 if to_sweep else LOOK_EVERY)
         if group:
             if self.broken is not None:
                 self._refuse(group, str(self.broken))
@@ -111,6 +115,8 @@ class Writer:
             return False
         elif to_sweep:
             self._sweep()
+        elif self.broken is None:
+            self._look()
         return True
 
     def _carry_out(self, group: list[StoreEffect]) -> None:
@@ -149,7 +155,14 @@ class Writer:
             return
         begun = connection.begin()
         archived = self.lake is not None
-        transaction = Transaction(self.backend, connection, self.standing, self._kept, archived=archived)
+        transaction = Transaction(
+            self.backend,
+            connection,
+            self.standing,
+            self._kept,
+            incarnation=self.incarnation,
+            archived=archived,
+        )
         answers = transaction.carry_out(group)
         swept = self.standing.swept
         if not group or transaction.trimmed - swept >= MIN_SWEPT:  # few are left for when nothing else is to do
@@ -158,7 +171,13 @@ class Writer:
         standing = transaction.finish(swept)
         after = standing or self.standing
         outcome = _GroupOutcome(
-            group, after, transaction.changed, answers, transaction.bytes, transaction.earlier
+            group,
+            after,
+            transaction.changed,
+            answers,
+            transaction.bytes,
+            transaction.earlier,
+            transaction.aside,
         )
         if standing is None:
             begun.rollback()
@@ -167,6 +186,7 @@ class Writer:
             begun.commit()
             self._doubt = None
             self.commits += 1
+            self.backend.require_in_place()  # before anybody is told
         self._finish(outcome)
 
     def _finish(self, outcome: _GroupOutcome) -> None:
@@ -183,6 +203,7 @@ class Writer:
             self.lake.read(effect, trimmed)
         self.writes += len(outcome.answers)
         self.bytes += outcome.bytes
+        self.aside += outcome.aside
         if self.waiting is not None:
             log.info("The store can be written again.")
             self.waiting = None
@@ -203,6 +224,13 @@ class Writer:
             self._reconnect()
             self.queue.wait(FIRST_PAUSE)
         return self.standing.swept > before
+
+    def _look(self) -> None:
+        """Look whether the store is still where it was, while there is nothing to do."""
+        try:
+            self.backend.require_in_place()
+        except StoreError as problem:
+            self._judge(problem)
 
     # Trouble
 
@@ -230,12 +258,22 @@ class Writer:
         self._disconnect()
         self.last_error = trouble.reason
         if trouble.kind is WriteFailure.BROKEN:
-            damaged = StoreCorrupt(self.backend.store, trouble.reason)
-            self._break(problem if isinstance(problem, StoreError) else damaged)
+            self._break(problem if isinstance(problem, StoreError) else self._damage(trouble.reason))
         elif self.waiting is None:
             log.warning("Writing has to wait: %s", trouble.reason)
             self.waiting = trouble.reason
         return trouble
+
+    def _damage(self, reason: str) -> StoreError:
+        """What is wrong with a store that cannot be written: another broker may have written the same rows."""
+        try:
+            connection = self.backend.connect()
+            with closing(connection), connection.begin():
+                if unchanged(connection, self.standing, self.incarnation) is None:
+                    return StoreInUse(self.backend.store, self.standing.name, None)
+        except self._errors as problem:
+            log.debug("Looking who has the store: %s", problem)
+        return StoreCorrupt(self.backend.store, reason)
 
     def _break(self, error: StoreError) -> None:
         self.broken = error

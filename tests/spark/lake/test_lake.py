@@ -188,13 +188,16 @@ def test_properties_are_kept(spark, url, place):
 def test_what_cannot_be_read_is_set_aside_with_the_reason(spark, url, place):
     fill(url, events(5))
     with sqlite3.connect(url.removeprefix("sqlite:///")) as connection:
-        connection.execute("UPDATE palio_journal SET body = x'93c402ffff' WHERE sequence = 3")
+        connection.execute("UPDATE palio_journal SET body = x'93c402ffff', checksum = NULL WHERE sequence = 3")
+        connection.execute("UPDATE palio_journal SET body = body || x'00' WHERE sequence = 4")
     done = archive(spark, url, place)
-    assert (done.events, done.quarantined) == (4, 1)
-    (row,) = palio.spark.read_quarantine(spark, place).collect()
+    assert (done.events, done.quarantined) == (3, 2)
+    row, other = palio.spark.read_quarantine(spark, place).orderBy("sequence").collect()
     assert (row.sequence, row.publisher, bytes(row.body)) == (3, "publisher", b"\x93\xc4\x02\xff\xff")
     assert "no encoded notification" in row.reason
-    assert [one[1] for one in content(palio.spark.history(spark, place, url))] == [1, 2, 4, 5]
+    assert (other.sequence, other.reason) == (4, "Its checksum is not the one that it was written with.")
+    assert [one[1] for one in content(palio.spark.history(spark, place, url))] == [1, 2, 5]
+    assert [row.sequence for row in palio.spark.read(spark, url).orderBy("sequence").collect()] == [1, 2, 5]
 
 
 def test_many_classes_share_files_and_many_columns_are_in_the_payload(spark, url, place, monkeypatch):
@@ -219,7 +222,8 @@ def _batch(rows):
     from palio.store.records import encode_body
 
     stored = [
-        (n + 1, MIDNIGHT, "p", None, encode_body(palio.Notification(row).body)) for n, row in enumerate(rows)
+        (n + 1, MIDNIGHT, "p", None, encode_body(palio.Notification(row).body), None)
+        for n, row in enumerate(rows)
     ]
     return events_of("b", stored)
 

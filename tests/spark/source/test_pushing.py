@@ -116,4 +116,4 @@ def _events(several):
     from palio.spark.source.rows import events_of
     from palio.store.records import encode_body
 
-    return events_of("b", [(1, 0.0, "p", None, encode_body(one.body)) for one in several])
+    return events_of("b", [(1, 0.0, "p", None, encode_body(one.body), None) for one in several])

@@ -96,17 +96,19 @@ def _store_check(url: str) -> Check:
 
 
 def _aside_checks(url: str) -> Iterator[Check]:
-    """What the store's broker could not read, and started without."""
+    """What the store's broker could not read, and goes on without."""
     if url.startswith("sqlite:///") and not Path(url.removeprefix("sqlite:///")).is_file():
         return
     try:
-        from palio.store.aside import listed  # noqa: PLC0415
+        from palio.store.aside import EVENT, listed  # noqa: PLC0415
     except ImportError:
         return
     for one in listed(url):
         found = f"the {one.what} {one.name!r} is aside: {one.reason}"
-        advice = "make it anew; what was kept of it is in the table palio_aside"
-        yield Check(_HERE, "store", False, found, advice)
+        advice = (
+            "publish it again; palio journal verify looks for more" if one.what == EVENT else "make it anew"
+        )
+        yield Check(_HERE, "store", False, found, f"{advice}; what was kept of it is in the table palio_aside")
 
 
 def _folder_check(folder: Path) -> Check:

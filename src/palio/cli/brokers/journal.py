@@ -1,4 +1,4 @@
-"""`palio journal`: what a broker keeps of what was published, and how it lets go of it."""
+"""`palio journal`: what a broker keeps of what was published, how it lets go of it, and whether it is sound."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from palio.cli.brokers import keeping
 from palio.cli.events.replay import tell_missing
 from palio.cli.program.confirming import Yes, want_yes
 from palio.cli.program.connecting import Server, with_client
@@ -99,6 +100,11 @@ def release(
         for name in [broker] if broker is not None else journals_in(store):
             hold(store, name, reader, -1)
     say(f"Nothing is kept for {reader} any more.")
+
+
+app.command(epilog=keeping.VERIFY)(keeping.verify)
+app.command("backup", epilog=keeping.BACKUP)(keeping.back_up)
+app.command(epilog=keeping.RESTORE)(keeping.restore)
 
 
 def _tell(trimmed: JournalTrimmed) -> None:

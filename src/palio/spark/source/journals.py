@@ -69,7 +69,7 @@ class Journals(AbstractContextManager["Journals"]):
     def read(self, span: Span, wanted: WantedEvents, damage: Damage | None = None) -> Batches:
         """The events of a span (`rows.EVENT`), in order.
 
-        Raises `DataLoss`. What cannot be read goes to `damage`; without it `DamagedEvent` is raised.
+        Raises `DataLoss`. What is damaged is left out and logged, and goes to `damage`.
         """
 
     @abstractmethod

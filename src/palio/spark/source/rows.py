@@ -7,6 +7,7 @@ filters do not see), null where there is nothing of that. Typed columns are proj
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Any, TypeAlias
 
@@ -16,8 +17,9 @@ import pyarrow.compute as pc
 from palio.matching import MatchIndex
 from palio.matching.projection import attributes_of_bodies, project
 from palio.model.filter import Filter
+from palio.model.naming import event_name
 from palio.spark.arrow import UTC_MICROSECONDS, arrow_schema, batch_of
-from palio.spark.errors import DamagedEvent
+from palio.store.checksums import WRONG_CHECKSUM, is_intact
 from palio.store.reading import StoredRow
 from palio.store.records import from_column
 
@@ -26,6 +28,10 @@ GENERIC_SCHEMA = "journal string, sequence bigint, id string, time timestamp, pu
 EVENT_SCHEMA = f"{GENERIC_SCHEMA}, properties binary"
 EVENT = arrow_schema(EVENT_SCHEMA)
 GENERIC = EVENT.names[:-1]
+
+NO_NOTIFICATION = "These bytes are no encoded notification."
+
+log = logging.getLogger("palio.spark")
 
 # Rows that are no events: sequence, time, publisher, id, the bytes, and why.
 Damage: TypeAlias = list[tuple[int, float, str | None, str | None, bytes, str]]
@@ -38,15 +44,16 @@ def times_of(seconds: Sequence[float]) -> Any:
 
 
 def events_of(journal: str, rows: Sequence[StoredRow], damage: Damage | None = None) -> pa.RecordBatch:
-    """Rows of a store as events. What is none goes to `damage`, or raises `DamagedEvent`."""
-    sequences, times, publishers, ids, bodies = zip(*rows, strict=True)
-    payload, properties, wrong = attributes_of_bodies(pa.array(bodies, pa.binary()))
-    wrong = sorted({*wrong, *project(payload, []).wrong})
-    for row in wrong:
-        reason = "These bytes are no encoded notification."
-        if damage is None:
-            raise DamagedEvent(journal, sequences[row], reason)
-        damage.append((*rows[row][:2], *map(_text, rows[row][2:4]), bodies[row], reason))
+    """Rows of a store as events. What is damaged is left out and logged, and goes to `damage`."""
+    sequences, times, publishers, ids, bodies, sums = zip(*rows, strict=True)
+    payload, properties, unreadable = attributes_of_bodies(pa.array(bodies, pa.binary()))
+    wrong = dict.fromkeys([*unreadable, *project(payload, []).wrong], NO_NOTIFICATION)
+    if not all(intact := list(map(is_intact, sequences, bodies, sums))):
+        wrong |= {row: WRONG_CHECKSUM for row, well in enumerate(intact) if not well}
+    for row, reason in sorted(wrong.items()):
+        log.error("The event %r is left out: %s", event_name(journal, sequences[row]), reason)
+        if damage is not None:
+            damage.append((*rows[row][:2], *map(_text, rows[row][2:4]), bodies[row], reason))
     journals = pa.repeat(journal, len(rows))
     batch = batch_of(
         EVENT, journals, sequences, _texts(ids), times_of(times), _texts(publishers), payload, properties
