@@ -82,6 +82,7 @@ class BrokerServer:
         self._counts = counts = BrokerCounts()
         registry = Registry()
         self.scheduler = scheduler = Scheduler()
+        scheduler.speak = registry.flush
         self.accounts = Accounts(settings.limits.held, settings.limits.held_in_all)
         registry.beaten = self.accounts.give_back
         self.storing = StoreBridge(settings.limits.unwritten, registry.read, scheduler, log)

@@ -5,7 +5,6 @@ What a client may not ask is answered without the router, and so are questions a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +29,7 @@ from palio.protocol.inquiries import Inspect, Inspected, Watch
 from palio.protocol.peers import Update
 from palio.protocol.requests import Advertise, Publish, Refused, Subscribe
 from palio.protocol.subjects import subject_of
-from palio.routing.considering import AT_ONCE
+from palio.routing.considering import AT_ONCE, AT_ONCE_BYTES, in_pieces
 from palio.routing.occurrences import PublishPart
 from palio.routing.scopes import owner_of
 
@@ -64,7 +63,9 @@ class Intake:
                     self._require_room(name, limit)
                 with metered(meter):
                     message = self._guard.check(message, connection.principal, name)
-                    self._runner.router.consider(message, name)
+                    parts = _parts(message, size)
+                    for part in parts:
+                        self._runner.router.consider(part, name)
                 if type(message) is Attach:
                     if not self._runner.router.has_room_for(name, message.name, limit):
                         raise TooManySubscriptions(limit)
@@ -81,14 +82,16 @@ class Intake:
                 if (answer := bounced(message, self._settings.name)) is not None:
                     connection.say(answer)
                 return
-            message = taken
+            parts = _parts(taken, size)
+        else:
+            parts = _parts(message, size)
         try:
-            for part in _parts(message):
+            for part in parts:
                 if connection.role is Role.PEER:
                     with metered(meter):
                         self._runner.router.consider(part, connection.name)
                 self._runner.handle(part, connection.name)
-                if part is not message:
+                if len(parts) > 1:
                     meter.pause()
         except InvalidNotification as problem:  # of a neighbour: those of clients are answered
             connection.refuse(problem)
@@ -123,20 +126,22 @@ class Intake:
         connection.say(Refused.of(subject_of(request), problem, request.number))
 
 
-def _parts(message: Any) -> Iterator[Any]:
-    """A message in parts that are handled one after the other, as others wait meanwhile.
+def _parts(message: Any, size: int) -> list[Any]:
+    """A message, of so many bytes, in parts that are handled one after the other, as others wait meanwhile.
 
     Of rows of a neighbour, who may send very many, what is added comes first, and what goes with the last: in
-    between there is more than there should be, never less. A large batch was found to be in order before.
+    between there is more than there should be, never less. All parts of a large batch are considered before
+    one of them is handled.
     """
     if type(message) is Update and len(message.add) > ROWS:
-        for start in range(0, len(message.add), ROWS):
-            yield Update(message.version, message.add[start : start + ROWS])
-        message = msgspec.structs.replace(message, add=())
-    elif type(message) is Publish and len(message.notifications) > AT_ONCE:
-        several = message.notifications
-        for start in range(0, len(several), AT_ONCE):
-            part, last = several[start : start + AT_ONCE], start + AT_ONCE >= len(several)
-            yield PublishPart(part, message.number, message.publisher, last)
-        return
-    yield message
+        rows = message.add
+        some = [Update(message.version, rows[start : start + ROWS]) for start in range(0, len(rows), ROWS)]
+        return [*some, msgspec.structs.replace(message, add=())]
+    if type(message) is Publish and (size > AT_ONCE_BYTES or len(message.notifications) > AT_ONCE):
+        pieces = in_pieces(message.notifications)
+        if len(pieces) > 1:
+            number, publisher = message.number, message.publisher
+            *some, last = pieces
+            parts = [PublishPart(piece, number, publisher, last=False) for piece in some]
+            return [*parts, PublishPart(last, number, publisher, last=True)]
+    return [message]

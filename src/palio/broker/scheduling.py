@@ -2,8 +2,9 @@
 
 Whoever has work has it done piece by piece: a connection whose messages have come, a session that has left and
 whose subscriptions are taken down, an event stream whose events are written, the completions of the store. Who
-is next is for `turns` to say; a turn is measured, and its owner charged with it. After some turns the loop
-looks at its sockets again, so that who comes with little is heard, and served next.
+is next is for `turns` to say; a turn is measured, and its owner charged with it. After some turns, and as soon
+as something was said, the loop writes it and looks at its sockets again: who comes with little is heard, and
+served next, and nobody's answer waits for what others have done meanwhile.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from palio.broker.turns import Turns
 # its sockets again. Each hop of a message through the broker may have to wait for as long: shorter ones cost
 # more turns of the loop, longer ones more latency (`palio bench neighbours`, `palio bench broker`).
 TURN = 0.0005
-ROUND = 0.001
+ROUND = 0.0005
 
 # Bytes of HTTP that are read at a time: thirty pings, or a request with its head.
 PIECE = 4 * 1024
@@ -127,9 +128,8 @@ class Scheduler:
         self._turns: Turns[Working] = Turns()
         self._running = False
         self._due = False
-        # Told whether work is left after a round, and so other threads have to be let in more often.
-        self.crowded: Callable[[bool], None] = lambda crowded: None
-        self._crowded = False
+        # Writes what was said meanwhile, before others go on; returns whether there was anything.
+        self.speak: Callable[[], bool] = lambda: False
 
     def __len__(self) -> int:
         return len(self._turns)
@@ -159,6 +159,10 @@ class Scheduler:
         self._turns.release(whom)
         self._go_on_soon()
 
+    def owe(self, whom: Hashable, seconds: float) -> None:
+        """Charge an owner, or one who works, with what was done because of it in somebody else's turn."""
+        self._turns.owe(whom, seconds)
+
     def leave(self, working: Working) -> None:
         """Somebody is gone, and has no work any more."""
         self._turns.leave(working, working.owner)
@@ -173,7 +177,7 @@ class Scheduler:
         turns = self._turns
         began = now = perf_counter()
         try:
-            while now - began < ROUND and (found := turns.next()) is not None:
+            while (found := turns.next()) is not None:
                 working, owner = found
                 weight = working.weight
                 more = working.take_turn(now + TURN)
@@ -184,9 +188,8 @@ class Scheduler:
                 if working.owner != owner:  # it has said meanwhile who it is
                     turns.leave(working, owner)
                 now = ended
+                if len(turns) and (self.speak() or now - began >= ROUND):
+                    break
         finally:
             self._running = False
             self._go_on_soon()
-            if (crowded := len(turns) > 1) is not self._crowded:
-                self._crowded = crowded
-                self.crowded(crowded)

@@ -198,16 +198,22 @@ class StoreBridge:
 
     def take_turn(self, until: float) -> bool:
         """Handles completions until about that moment."""
-        completions = self._completions
+        completions, unwritten = self._completions, self._unwritten
+        began = perf_counter()
         try:
             while completions and not self._closing:
                 message = completions.popleft()
+                owner = unwritten.owner_of(message.token)
                 self._completing = message.token
                 self._handle(message, "")
                 self._completing = None
-                self._unwritten.written(message.token)
-                if perf_counter() >= until:
+                unwritten.written(message.token)
+                ended = perf_counter()
+                if owner is not None:
+                    self._scheduler.owe(owner, ended - began)
+                if ended >= until:
                     break
+                began = ended
         except Exception:
             self.log.exception("The broker could not handle what its store says.")
             self._fail("The broker could not handle what its store says; this is its mistake.")

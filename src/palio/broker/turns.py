@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from heapq import heappop, heappush
 from itertools import count
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 Client = TypeVar("Client", bound=Hashable)
 
@@ -43,6 +43,10 @@ class _Queueing(Generic[Client]):
 
     def __len__(self) -> int:
         return len(self._ready)
+
+    def __contains__(self, client: object) -> bool:
+        """Whether it has work, or has cost something."""
+        return client in self._cost
 
     @property
     def is_empty(self) -> bool:
@@ -135,6 +139,14 @@ class Turns(Generic[Client]):
         clients = self._clients.get(owner)
         if clients is not None:
             clients.charge(client, cost)
+
+    def owe(self, whom: Any, cost: float) -> None:
+        """Charge an owner, or one client, with what was done because of it in a turn that was not its own."""
+        if whom in self._clients:
+            self._owners.charge(whom, cost)
+        for clients in self._clients.values():
+            if whom in clients:
+                clients.charge(whom, cost)
 
     def hold(self, whom: Hashable) -> None:
         """Let all clients of an owner, or one client, wait until they are released, whatever is to be done."""

@@ -18,9 +18,9 @@ from contextvars import ContextVar
 
 from palio.model.errors import TooHard
 
-# Steps, of about a tenth of a microsecond each, after which a meter lets its owner breathe: some half a
-# millisecond, since everything else at a broker waits for as long.
-BREATH = 5_000
+# Steps, of about a tenth of a microsecond each and up to four times as long, after which a meter lets its owner
+# breathe. Everything else at a broker waits until somebody looks at the clock; that takes next to nothing.
+BREATH = 1_000
 # Steps of a question about two filters, whatever else it takes.
 COMPARISON = 20
 
