@@ -49,10 +49,11 @@ class Intake:
     _inspection: Inspection
     _counts: BrokerCounts
 
-    def take(self, message: Any, connection: BrokerConnection, size: int, meter: Meter) -> None:
+    def take(self, message: Any, connection: BrokerConnection, size: int, meter: Meter | None) -> None:
         """Handles a message from a client or a neighbour, which came in so many bytes.
 
-        What it means is found out first, under the meter; then it is acted upon in one go.
+        What it means is found out first, under the meter; then it is acted upon in one go. Without a meter, it
+        is something that asks nothing about filters, and is small.
         """
         if connection.role is Role.CLIENT:
             try:
@@ -61,11 +62,14 @@ class Intake:
                 name, limit = connection.name, self._settings.limits.subscriptions
                 if type(message) in _HELD:
                     self._require_room(name, limit)
-                with metered(meter):
-                    message = self._guard.check(message, connection.principal, name)
-                    parts = _parts(message, size)
-                    for part in parts:
-                        self._runner.router.consider(part, name)
+                if meter is None:
+                    parts = [self._guard.check(message, connection.principal, name)]
+                else:
+                    with metered(meter):
+                        message = self._guard.check(message, connection.principal, name)
+                        parts = _parts(message, size)
+                        for part in parts:
+                            self._runner.router.consider(part, name)
                 if type(message) is Attach:
                     if not self._runner.router.has_room_for(name, message.name, limit):
                         raise TooManySubscriptions(limit)
@@ -91,7 +95,7 @@ class Intake:
                     with metered(meter):
                         self._runner.router.consider(part, connection.name)
                 self._runner.handle(part, connection.name)
-                if len(parts) > 1:
+                if len(parts) > 1 and meter is not None:
                     meter.pause()
         except InvalidNotification as problem:  # of a neighbour: those of clients are answered
             connection.refuse(problem)
@@ -107,7 +111,7 @@ class Intake:
         if all_of_them > limits.kept_in_all:
             raise TooMuchSubscribed(limits.kept_in_all, "limits.kept_in_all")
 
-    def inspected(self, connection: BrokerConnection, message: Inspect, meter: Meter) -> None:
+    def inspected(self, connection: BrokerConnection, message: Inspect, meter: Meter | None) -> None:
         """Handles an inspection: a question about this broker."""
         try:
             with metered(meter):

@@ -136,10 +136,35 @@ class Scheduler:
 
     def ready(self, working: Working) -> None:
         """Somebody has work. It is done now, if nobody else waits for a turn."""
-        alone = not self._running and not self._due
-        self._turns.ready(working, working.owner)
-        if alone and len(self._turns):
-            self._run()
+        turns = self._turns
+        if self._running or self._due or len(turns) or turns.holds(working, working.owner):
+            turns.ready(working, working.owner)
+            if not self._running:
+                self._go_on_soon()
+        else:
+            self._let_alone(working)
+
+    def _let_alone(self, working: Working) -> None:
+        """A turn of one who is alone, and so is charged only if somebody waits when it is over."""
+        self._running = True
+        owner, weight, began = working.owner, working.weight, perf_counter()
+        try:
+            more = working.take_turn(began + TURN)
+        finally:
+            self._running = False
+            self._go_on_soon()
+        if more or len(self._turns):
+            self._end_turn(working, owner, weight, perf_counter() - began, more=more)
+            self.speak()
+            self._go_on_soon()
+
+    def _end_turn(self, working: Working, owner: Hashable, weight: float, cost: float, *, more: bool) -> None:
+        turns = self._turns
+        if more:
+            turns.ready(working, working.owner)
+        turns.charge(working, owner, cost, weight)
+        if working.owner != owner:  # it has said meanwhile who it is
+            turns.leave(working, owner)
 
     async def do(self, owner: Hashable, work: Callable[[], Result]) -> Result:
         """Do something for an owner when it is its turn. Raises what it does."""
@@ -182,11 +207,7 @@ class Scheduler:
                 weight = working.weight
                 more = working.take_turn(now + TURN)
                 ended = perf_counter()
-                if more:
-                    turns.ready(working, working.owner)
-                turns.charge(working, owner, ended - now, weight)
-                if working.owner != owner:  # it has said meanwhile who it is
-                    turns.leave(working, owner)
+                self._end_turn(working, owner, weight, ended - now, more=more)
                 now = ended
                 if len(turns) and (self.speak() or now - began >= ROUND):
                     break

@@ -118,6 +118,10 @@ class Turns(Generic[Client]):
         if owner not in self._held:
             self._owners.add(owner)
 
+    def holds(self, client: Client, owner: Hashable) -> bool:
+        """Whether a client, or its owner, is held back."""
+        return bool(self._held) and (client in self._held or owner in self._held)
+
     def next(self) -> tuple[Client, Hashable] | None:
         """Whose turn it is, which is not ready from then on, and its owner. None if nobody is ready."""
         if not len(self._owners):

@@ -33,7 +33,7 @@ from palio.routing.watching import Watching
 
 # Notifications of a batch, and bytes of them, that are looked at, or published, in one piece: about a millisecond.
 AT_ONCE = 256
-AT_ONCE_BYTES = 64 << 10
+AT_ONCE_BYTES = 32 << 10
 
 
 def in_pieces(several: tuple[Notification, ...]) -> list[tuple[Notification, ...]]:
