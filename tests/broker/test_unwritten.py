@@ -16,6 +16,10 @@ class Holding:
 
     def __init__(self) -> None:
         self.held: set[Hashable] = set()
+        self.crowded = 0
+
+    def crowd(self) -> None:
+        self.crowded += 1
 
     def hold(self, whom: Hashable) -> None:
         self.held.add(whom)
@@ -50,6 +54,7 @@ def test_who_writes_alone_may_have_much_waiting():
     assert disk.holding.held == set()
     last = disk.write("a", 100)
     assert disk.holding.held == {"a"}
+    assert not disk.holding.crowded
     disk.written(last)
     assert disk.holding.held == {"a"}, "it is released when half of it is written"
 
@@ -59,6 +64,7 @@ def test_who_causes_more_than_its_share_waits_until_half_of_it_is_written_and_ot
     small = disk.write("neighbour", 2_000)
     tokens = [disk.write("greedy", 20_000) for _ in range(3)]
     assert disk.holding.held == {"greedy"}
+    assert disk.holding.crowded
     disk.write("neighbour", 2_000)
     disk.written(small, tokens[0])
     assert disk.holding.held == {"greedy"}

@@ -9,7 +9,7 @@ from palio.model.body import Body
 from palio.model.errors import InvalidNotification
 from palio.protocol.requests import Advertise, Publish, Published, Refused, Subscribe
 from palio.routing import Configuration, Router
-from palio.routing.considering import AT_ONCE, AT_ONCE_BYTES, in_pieces
+from palio.routing.considering import AT_ONCE, in_pieces
 from palio.routing.durable.desk import DurableSettings
 from palio.routing.durable.effects import Append
 from palio.routing.effects import Deliver, Reply
@@ -135,13 +135,13 @@ def test_what_is_wrong_in_a_part_is_found_when_it_is_considered(durable):
         ([], [0]),
         ([10] * AT_ONCE, [AT_ONCE]),
         ([10] * (2 * AT_ONCE + 1), [AT_ONCE, AT_ONCE, 1]),
-        ([AT_ONCE_BYTES // 4] * 7, [3, 3, 1]),
-        ([AT_ONCE_BYTES * 2] * 3, [1, 1, 1]),
-        ([10, AT_ONCE_BYTES * 2, 10, 10], [1, 1, 2]),
+        ([25_000] * 7, [3, 3, 1]),
+        ([200_000] * 3, [1, 1, 1]),
+        ([10, 200_000, 10, 10], [1, 1, 2]),
     ],
 )
 def test_a_batch_is_cut_by_number_and_by_bytes(sizes, pieces):
     several = tuple([Notification({"n": n}, payload=b"x" * size) for n, size in enumerate(sizes)])
-    cut = in_pieces(several)
+    cut = in_pieces(several, 100_000)
     assert [len(piece) for piece in cut] == pieces
     assert tuple([one for piece in cut for one in piece]) == several

@@ -226,7 +226,7 @@ class BrokerConnection(asyncio.Protocol):
                 light = payload.startswith(_LIGHT, 1) and len(payload) <= _LIGHT_BYTES
                 if not light:
                     limit = _WITHOUT_END if self.role is Role.PEER else self.broker.settings.limits.steps
-                    self._thought = Thought(partial(self._hear, payload, came), limit)
+                    self._thought = Thought(partial(self._hear, payload, came), limit, self.broker.stacks)
             try:
                 if light:
                     self._hear(payload, came, None)

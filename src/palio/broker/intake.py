@@ -29,7 +29,7 @@ from palio.protocol.inquiries import Inspect, Inspected, Watch
 from palio.protocol.peers import Update
 from palio.protocol.requests import Advertise, Publish, Refused, Subscribe
 from palio.protocol.subjects import subject_of
-from palio.routing.considering import AT_ONCE, AT_ONCE_BYTES, in_pieces
+from palio.routing.considering import AT_ONCE, in_pieces
 from palio.routing.occurrences import PublishPart
 from palio.routing.scopes import owner_of
 
@@ -37,6 +37,10 @@ from palio.routing.scopes import owner_of
 _HELD = frozenset((Subscribe, Advertise, Watch))
 # Rows of a neighbour that are taken at once: some milliseconds.
 ROWS = 16
+# Bytes of a batch that are published at once, where others wait, and where nobody does: they are written together,
+# and matched against all that is subscribed to (`palio bench neighbours --attack taker`).
+AT_ONCE_CROWDED = 32 << 10
+AT_ONCE_ALONE = 256 << 10
 
 
 @dataclass(eq=False, repr=False)
@@ -55,6 +59,7 @@ class Intake:
         What it means is found out first, under the meter; then it is acted upon in one go. Without a meter, it
         is something that asks nothing about filters, and is small.
         """
+        most = AT_ONCE_CROWDED if connection.broker.scheduler.is_crowded else AT_ONCE_ALONE
         if connection.role is Role.CLIENT:
             try:
                 if size > MAX_EVENT:
@@ -67,7 +72,7 @@ class Intake:
                 else:
                     with metered(meter):
                         message = self._guard.check(message, connection.principal, name)
-                        parts = _parts(message, size)
+                        parts = _parts(message, size, most)
                         for part in parts:
                             self._runner.router.consider(part, name)
                 if type(message) is Attach:
@@ -86,9 +91,9 @@ class Intake:
                 if (answer := bounced(message, self._settings.name)) is not None:
                     connection.say(answer)
                 return
-            parts = _parts(taken, size)
+            parts = _parts(taken, size, most)
         else:
-            parts = _parts(message, size)
+            parts = _parts(message, size, most)
         try:
             for part in parts:
                 if connection.role is Role.PEER:
@@ -130,7 +135,7 @@ class Intake:
         connection.say(Refused.of(subject_of(request), problem, request.number))
 
 
-def _parts(message: Any, size: int) -> list[Any]:
+def _parts(message: Any, size: int, most: int) -> list[Any]:
     """A message, of so many bytes, in parts that are handled one after the other, as others wait meanwhile.
 
     Of rows of a neighbour, who may send very many, what is added comes first, and what goes with the last: in
@@ -141,8 +146,8 @@ def _parts(message: Any, size: int) -> list[Any]:
         rows = message.add
         some = [Update(message.version, rows[start : start + ROWS]) for start in range(0, len(rows), ROWS)]
         return [*some, msgspec.structs.replace(message, add=())]
-    if type(message) is Publish and (size > AT_ONCE_BYTES or len(message.notifications) > AT_ONCE):
-        pieces = in_pieces(message.notifications)
+    if type(message) is Publish and (size > most or len(message.notifications) > AT_ONCE):
+        pieces = in_pieces(message.notifications, most)
         if len(pieces) > 1:
             number, publisher = message.number, message.publisher
             *some, last = pieces

@@ -4,7 +4,8 @@ Whoever has work has it done piece by piece: a connection whose messages have co
 whose subscriptions are taken down, an event stream whose events are written, the completions of the store. Who
 is next is for `turns` to say; a turn is measured, and its owner charged with it. After some turns, and as soon
 as something was said, the loop writes it and looks at its sockets again: who comes with little is heard, and
-served next, and nobody's answer waits for what others have done meanwhile.
+served next, and nobody's answer waits for what others have done meanwhile. That has its price; so it is done
+while several want to be served at the same time (it is *crowded*), and one who is alone goes on for longer.
 """
 
 from __future__ import annotations
@@ -18,10 +19,16 @@ from typing import Generic, Protocol, TypeVar
 from palio.broker.turns import Turns
 
 # Seconds for which one may go on in its turn, as far as its work can be cut; and after which the loop looks at
-# its sockets again. Each hop of a message through the broker may have to wait for as long: shorter ones cost
-# more turns of the loop, longer ones more latency (`palio bench neighbours`, `palio bench broker`).
+# its sockets again: where it is crowded, and where one is alone. Each hop of a message through the broker may have
+# to wait for as long: shorter ones cost more turns of the loop, longer ones more latency (`palio bench neighbours`,
+# `palio bench broker`).
 TURN = 0.0005
 ROUND = 0.0005
+ROUND_ALONE = 0.001
+# Seconds for which it counts as crowded after somebody had to wait for somebody else.
+CROWDED = 1.0
+# Who works for everybody, and crowds out nobody: the store.
+EVERYBODY = ("store",)
 
 # Bytes of HTTP that are read at a time: thirty pings, or a request with its head.
 PIECE = 4 * 1024
@@ -130,6 +137,10 @@ class Scheduler:
         self._due = False
         # Writes what was said meanwhile, before others go on; returns whether there was anything.
         self.speak: Callable[[], bool] = lambda: False
+        # Told when it becomes crowded, and when it is not any more: then other threads have to be let in more often.
+        self.crowding: Callable[[bool], None] = lambda crowded: None
+        self.is_crowded = False
+        self._crowded_until = 0.0
 
     def __len__(self) -> int:
         return len(self._turns)
@@ -139,15 +150,30 @@ class Scheduler:
         turns = self._turns
         if self._running or self._due or len(turns) or turns.holds(working, working.owner):
             turns.ready(working, working.owner)
+            if len(turns) > 1 and len(turns) - turns.is_ready(EVERYBODY) > 1:
+                self.crowd()
             if not self._running:
                 self._go_on_soon()
         else:
             self._let_alone(working)
 
+    def crowd(self) -> None:
+        """Two owners want to be served at the same time, here or by the disk."""
+        self._crowded_until = perf_counter() + CROWDED
+        if not self.is_crowded:
+            self.is_crowded = True
+            self.crowding(True)
+
+    def _look_around(self, now: float) -> None:
+        if self.is_crowded and now >= self._crowded_until:
+            self.is_crowded = False
+            self.crowding(False)
+
     def _let_alone(self, working: Working) -> None:
         """A turn of one who is alone, and so is charged only if somebody waits when it is over."""
         self._running = True
         owner, weight, began = working.owner, working.weight, perf_counter()
+        self._look_around(began)
         try:
             more = working.take_turn(began + TURN)
         finally:
@@ -155,7 +181,6 @@ class Scheduler:
             self._go_on_soon()
         if more or len(self._turns):
             self._end_turn(working, owner, weight, perf_counter() - began, more=more)
-            self.speak()
             self._go_on_soon()
 
     def _end_turn(self, working: Working, owner: Hashable, weight: float, cost: float, *, more: bool) -> None:
@@ -201,6 +226,7 @@ class Scheduler:
         self._due, self._running = False, True
         turns = self._turns
         began = now = perf_counter()
+        self._look_around(began)
         try:
             while (found := turns.next()) is not None:
                 working, owner = found
@@ -209,7 +235,10 @@ class Scheduler:
                 ended = perf_counter()
                 self._end_turn(working, owner, weight, ended - now, more=more)
                 now = ended
-                if len(turns) and (self.speak() or now - began >= ROUND):
+                if self.is_crowded:
+                    if len(turns) and (self.speak() or now - began >= ROUND):
+                        break
+                elif now - began >= ROUND_ALONE:
                     break
         finally:
             self._running = False

@@ -16,7 +16,7 @@ from collections.abc import Callable, Hashable, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from palio.broker.scheduling import Scheduler
+from palio.broker.scheduling import EVERYBODY, Scheduler
 from palio.broker.unwritten import Unwritten
 from palio.model.errors import PalioError
 from palio.routing.clients import NoJournal
@@ -44,7 +44,7 @@ class StoreBridge:
     `failed` is done when the broker cannot go on, with the reason.
     """
 
-    owner = ("store",)
+    owner = EVERYBODY
     weight = STORE_WEIGHT
 
     def __init__(

@@ -35,14 +35,14 @@ class _Queueing(Generic[Client]):
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, Client]] = []
-        self._ready: dict[Client, int] = {}  # with the number of its entry: older ones do not count
+        self.ready: dict[Client, int] = {}  # with the number of its entry: older ones do not count
         self._cost: dict[Client, float] = {}
         self._served: set[Client] = set()  # whose turn it is now
         self._numbers = count()
         self._floor = 0.0
 
     def __len__(self) -> int:
-        return len(self._ready)
+        return len(self.ready)
 
     def __contains__(self, client: object) -> bool:
         """Whether it has work, or has cost something."""
@@ -54,20 +54,20 @@ class _Queueing(Generic[Client]):
         return not self._cost
 
     def add(self, client: Client) -> None:
-        if not self._ready and not self._served:  # nobody waits for anybody: what was is forgotten
+        if not self.ready and not self._served:  # nobody waits for anybody: what was is forgotten
             self._heap.clear()
             self._cost.clear()
             self._floor = 0.0
-        if client not in self._ready:
+        if client not in self.ready:
             cost = self._cost[client] = max(self._floor, self._cost.get(client, 0.0))
-            number = self._ready[client] = next(self._numbers)
+            number = self.ready[client] = next(self._numbers)
             heappush(self._heap, (cost, number, client))
 
     def first(self) -> Client:
         """The one that has cost least: its turn begins, and ends when it is charged. It stays ready."""
         while True:
             cost, number, client = self._heap[0]
-            if self._ready.get(client) == number:
+            if self.ready.get(client) == number:
                 self._floor = max(self._floor, cost)
                 self._served.add(client)
                 return client
@@ -75,16 +75,16 @@ class _Queueing(Generic[Client]):
 
     def remove(self, client: Client) -> None:
         """It is not ready any more; its entry in the heap is passed over when it comes to it."""
-        self._ready.pop(client, None)
+        self.ready.pop(client, None)
 
     def charge(self, client: Client, cost: float) -> None:
         total = self._cost[client] = max(self._floor, self._cost.get(client, 0.0)) + cost
         self._served.discard(client)
-        if client in self._ready:
-            number = self._ready[client] = next(self._numbers)
+        if client in self.ready:
+            number = self.ready[client] = next(self._numbers)
             heappush(self._heap, (total, number, client))
-        elif len(self._cost) - len(self._ready) > _MANY:
-            floor, ready = self._floor, self._ready
+        elif len(self._cost) - len(self.ready) > _MANY:
+            floor, ready = self._floor, self.ready
             self._cost = {one: owed for one, owed in self._cost.items() if owed > floor or one in ready}
 
     def forget(self, client: Client) -> None:
@@ -117,6 +117,10 @@ class Turns(Generic[Client]):
         clients.add(client)
         if owner not in self._held:
             self._owners.add(owner)
+
+    def is_ready(self, owner: Hashable) -> bool:
+        """Whether an owner has a client that is ready, and is not held back."""
+        return owner in self._owners.ready
 
     def holds(self, client: Client, owner: Hashable) -> bool:
         """Whether a client, or its owner, is held back."""

@@ -70,6 +70,8 @@ class Unwritten:
         if self._bytes[owner] > self.share and owner not in self._held:
             self._held.add(owner)
             self._scheduler.hold(owner)
+            if len(self._last) > 1:
+                self._scheduler.crowd()
 
     def _writes(self, owner: Hashable, now: float) -> None:
         self._last.pop(owner, None)

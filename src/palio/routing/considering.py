@@ -31,17 +31,16 @@ from palio.routing.facts import Facts
 from palio.routing.occurrences import PublishPart
 from palio.routing.watching import Watching
 
-# Notifications of a batch, and bytes of them, that are looked at, or published, in one piece: about a millisecond.
+# Notifications of a batch that are looked at, or published, in one piece: about a millisecond.
 AT_ONCE = 256
-AT_ONCE_BYTES = 32 << 10
 
 
-def in_pieces(several: tuple[Notification, ...]) -> list[tuple[Notification, ...]]:
-    """A batch in pieces of at most so many notifications and, but for a larger one alone, so many bytes."""
+def in_pieces(several: tuple[Notification, ...], most: int) -> list[tuple[Notification, ...]]:
+    """A batch in pieces of at most `AT_ONCE` notifications and, but for a larger one alone, `most` bytes."""
     begins, size = [0], 0
     for place, one in enumerate(several):
         size += one.body.size
-        if place and (size > AT_ONCE_BYTES or place - begins[-1] >= AT_ONCE):
+        if place and (size > most or place - begins[-1] >= AT_ONCE):
             begins.append(place)
             size = one.body.size
     return [several[begin:end] for begin, end in zip(begins, [*begins[1:], len(several)], strict=True)]
