@@ -135,8 +135,8 @@ def with_consideration(requests: Requests, limit: int) -> Known:
 
         return Thought(think, limit, Stacks())
 
-    while left or thoughts or router.owners_of_work():
-        ways = [*left, *router.owners_of_work()]
+    while left or thoughts or router.owners_of_work:
+        ways = [*left, *router.owners_of_work]
         way = chance.choice(ways)
         if way not in left:
             effects, _ = router.work(way, chance.randint(1, 3), 1.0)

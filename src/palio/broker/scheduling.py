@@ -133,6 +133,7 @@ class Scheduler:
 
     def __init__(self) -> None:
         self._turns: Turns[Working] = Turns()
+        self._owners = self._turns.owners  # who has something to be done now
         self._running = False
         self._due = False
         # Writes what was said meanwhile, before others go on; returns whether there was anything.
@@ -143,14 +144,14 @@ class Scheduler:
         self._crowded_until = 0.0
 
     def __len__(self) -> int:
-        return len(self._turns)
+        return len(self._owners)
 
     def ready(self, working: Working) -> None:
         """Somebody has work. It is done now, if nobody else waits for a turn."""
-        turns = self._turns
-        if self._running or self._due or len(turns) or turns.holds(working, working.owner):
-            turns.ready(working, working.owner)
-            if len(turns) > 1 and len(turns) - turns.is_ready(EVERYBODY) > 1:
+        held = self._turns.held
+        if self._running or self._due or self._owners or (held and not held.isdisjoint((working, working.owner))):
+            self._turns.ready(working, working.owner)
+            if len(self._owners) - (EVERYBODY in self._owners) > 1:
                 self.crowd()
             if not self._running:
                 self._go_on_soon()
@@ -173,13 +174,15 @@ class Scheduler:
         """A turn of one who is alone, and so is charged only if somebody waits when it is over."""
         self._running = True
         owner, weight, began = working.owner, working.weight, perf_counter()
-        self._look_around(began)
+        if self.is_crowded:
+            self._look_around(began)
         try:
             more = working.take_turn(began + TURN)
         finally:
             self._running = False
-            self._go_on_soon()
-        if more or len(self._turns):
+            if self._owners:
+                self._go_on_soon()
+        if more or self._owners:
             self._end_turn(working, owner, weight, perf_counter() - began, more=more)
             self._go_on_soon()
 
@@ -218,7 +221,7 @@ class Scheduler:
         self._turns.leave(working, working.owner)
 
     def _go_on_soon(self) -> None:
-        if len(self._turns) and not self._due and not self._running:
+        if self._owners and not self._due and not self._running:
             self._due = True
             asyncio.get_running_loop().call_soon(self._run)
 
@@ -236,7 +239,7 @@ class Scheduler:
                 self._end_turn(working, owner, weight, ended - now, more=more)
                 now = ended
                 if self.is_crowded:
-                    if len(turns) and (self.speak() or now - began >= ROUND):
+                    if self._owners and (self.speak() or now - began >= ROUND):
                         break
                 elif now - began >= ROUND_ALONE:
                     break

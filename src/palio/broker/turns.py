@@ -98,8 +98,9 @@ class Turns(Generic[Client]):
 
     def __init__(self) -> None:
         self._owners: _Queueing[Hashable] = _Queueing()
+        self.owners = self._owners.ready.keys()  # those who have a client that is ready, and are not held back
         self._clients: dict[Hashable, _Queueing[Client]] = {}
-        self._held: set[Hashable] = set()  # owners and clients
+        self.held: set[Hashable] = set()  # owners and clients
         self._waiting: dict[Client, Hashable] = {}  # clients that are held back and ready, with their owners
 
     def __len__(self) -> int:
@@ -108,23 +109,15 @@ class Turns(Generic[Client]):
 
     def ready(self, client: Client, owner: Hashable) -> None:
         """A client has something to be done."""
-        if client in self._held:
+        if client in self.held:
             self._waiting[client] = owner
             return
         clients = self._clients.get(owner)
         if clients is None:
             clients = self._clients[owner] = _Queueing()
         clients.add(client)
-        if owner not in self._held:
+        if owner not in self.held:
             self._owners.add(owner)
-
-    def is_ready(self, owner: Hashable) -> bool:
-        """Whether an owner has a client that is ready, and is not held back."""
-        return owner in self._owners.ready
-
-    def holds(self, client: Client, owner: Hashable) -> bool:
-        """Whether a client, or its owner, is held back."""
-        return bool(self._held) and (client in self._held or owner in self._held)
 
     def next(self) -> tuple[Client, Hashable] | None:
         """Whose turn it is, which is not ready from then on, and its owner. None if nobody is ready."""
@@ -158,12 +151,12 @@ class Turns(Generic[Client]):
 
     def hold(self, whom: Hashable) -> None:
         """Let all clients of an owner, or one client, wait until they are released, whatever is to be done."""
-        self._held.add(whom)
+        self.held.add(whom)
         self._owners.remove(whom)
 
     def release(self, whom: Hashable) -> None:
         """Who was held back takes part again."""
-        self._held.discard(whom)
+        self.held.discard(whom)
         if len(self._clients.get(whom, ())):
             self._owners.add(whom)
         if whom in self._waiting:
@@ -171,7 +164,7 @@ class Turns(Generic[Client]):
 
     def leave(self, client: Client, owner: Hashable) -> None:
         """A client is gone, with what it had to be done."""
-        self._held.discard(client)
+        self.held.discard(client)
         self._waiting.pop(client, None)
         clients = self._clients.get(owner)
         if clients is not None:
