@@ -7,7 +7,7 @@ from time import perf_counter
 import pytest
 
 from palio import Filter
-from palio.broker.thinking import Thought
+from palio.broker.thinking import Stacks, Thought
 from palio.model.effort import BREATH, Meter, metered, spend
 from palio.model.errors import TooHard
 from palio.protocol.encoding import UnreadableMessage, decode, encode
@@ -24,7 +24,7 @@ def test_a_thought_ends_as_if_it_had_not_been_interrupted():
         with metered(meter):
             found.append(Filter.parse(HARD))
 
-    thought = Thought(think, 10**9)
+    thought = Thought(think, 10**9, Stacks())
     turns = 1
     while not thought.go_on(NOW):
         turns += 1
@@ -33,7 +33,7 @@ def test_a_thought_ends_as_if_it_had_not_been_interrupted():
 
 
 def test_with_time_enough_it_is_one_turn():
-    thought = Thought(lambda meter: meter.spend(100 * BREATH), 10**9)
+    thought = Thought(lambda meter: meter.spend(100 * BREATH), 10**9, Stacks())
     assert thought.go_on(perf_counter() + 60.0)
 
 
@@ -48,7 +48,7 @@ def test_messages_are_read_in_pieces_beside_each_other():
             with metered(meter):
                 read[place] = decode(payloads[place])
 
-        return Thought(think, 10**9)
+        return Thought(think, 10**9, Stacks())
 
     thoughts = [reading(place) for place in range(len(texts))]
     turns = 0
@@ -66,7 +66,7 @@ def test_what_it_raises_is_raised_where_it_goes_on():
         with metered(meter):
             decode(payload)
 
-    thought = Thought(think, 3 * BREATH)
+    thought = Thought(think, 3 * BREATH, Stacks())
     assert not thought.go_on(NOW)
     with pytest.raises(UnreadableMessage) as caught:
         assert thought.go_on(perf_counter() + 60.0)
@@ -85,8 +85,39 @@ def test_one_that_is_given_up_ends_where_it_is():
         finally:
             ended.append(True)
 
-    thought = Thought(think, 10**9)
+    thought = Thought(think, 10**9, Stacks())
     assert not thought.go_on(NOW)
     assert not thought.is_current
     thought.give_up()
     assert ended == [True]
+
+
+def test_stacks_are_used_again_whatever_has_become_of_thoughts():
+    stacks = Stacks()
+
+    def fail(meter: Meter) -> None:
+        with metered(meter):
+            spend(2 * BREATH)
+        raise ValueError("again")
+
+    def think(meter: Meter) -> None:
+        with metered(meter):
+            spend(3 * BREATH)
+        done.append(meter)
+
+    done: list[Meter] = []
+    used = set()
+    for _ in range(50):
+        failing, thinking, given_up = [Thought(one, 10**9, stacks) for one in (fail, think, think)]
+        used |= {id(one._stack) for one in (failing, thinking)}
+        assert not given_up.go_on(NOW)
+        assert not failing.go_on(NOW)
+        assert not thinking.go_on(NOW)
+        given_up.give_up()
+        with pytest.raises(ValueError, match="again"):
+            failing.go_on(perf_counter() + 60.0)
+        assert thinking.go_on(perf_counter() + 60.0)
+    assert len(done) == 50
+    assert len(stacks._idle) == 2
+    with metered(None):
+        spend(10**12)  # nobody's meter is left behind

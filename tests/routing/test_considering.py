@@ -13,7 +13,7 @@ from random import Random
 import pytest
 
 from palio import Advertisement, Filter, Notification
-from palio.broker.thinking import Thought
+from palio.broker.thinking import Stacks, Thought
 from palio.matching.order import Order
 from palio.matching.poset import Poset
 from palio.model.effort import Meter, metered
@@ -133,10 +133,10 @@ def with_consideration(requests: Requests, limit: int) -> Known:
             with metered(meter):
                 router.consider(message, source)
 
-        return Thought(think, limit)
+        return Thought(think, limit, Stacks())
 
-    while left or thoughts or router.owners_of_work():
-        ways = [*left, *router.owners_of_work()]
+    while left or thoughts or router.owners_of_work:
+        ways = [*left, *router.owners_of_work]
         way = chance.choice(ways)
         if way not in left:
             effects, _ = router.work(way, chance.randint(1, 3), 1.0)

@@ -9,7 +9,7 @@ from palio.model.body import Body
 from palio.model.errors import InvalidNotification
 from palio.protocol.requests import Advertise, Publish, Published, Refused, Subscribe
 from palio.routing import Configuration, Router
-from palio.routing.considering import AT_ONCE
+from palio.routing.considering import AT_ONCE, in_pieces
 from palio.routing.durable.desk import DurableSettings
 from palio.routing.durable.effects import Append
 from palio.routing.effects import Deliver, Reply
@@ -118,13 +118,30 @@ def test_of_a_session_that_leaves_in_the_middle_nothing_is_remembered(durable):
 
 
 @pytest.mark.parametrize("durable", [False, True])
-def test_what_is_wrong_anywhere_in_a_large_batch_is_found_before_any_of_it_is_published(durable):
+def test_what_is_wrong_in_a_part_is_found_when_it_is_considered(durable):
     made = router(durable=durable, advertisements=True)
     made.handle(Advertise("a", Advertisement.parse("int n < 1000")), "s", 0.0)
-    good = events(0, 2 * AT_ONCE)
-    made.consider(Publish(good, 1), "s")
+    made.consider(part(0), "s")
     with pytest.raises(NotAdvertised):
-        made.consider(Publish((*good, Notification({"n": 5_000})), 1), "s")
+        made.consider(PublishPart((*events(0), Notification({"n": 5_000})), 1, "", last=False), "s")
     broken = Notification.of_body(Body(b"\xc1"))
     with pytest.raises((InvalidNotification, NotAdvertised)):
-        made.consider(Publish((*good, broken), 1), "s")
+        made.consider(PublishPart((*events(0), broken), 1, "", last=False), "s")
+
+
+@pytest.mark.parametrize(
+    ("sizes", "pieces"),
+    [
+        ([], [0]),
+        ([10] * AT_ONCE, [AT_ONCE]),
+        ([10] * (2 * AT_ONCE + 1), [AT_ONCE, AT_ONCE, 1]),
+        ([25_000] * 7, [3, 3, 1]),
+        ([200_000] * 3, [1, 1, 1]),
+        ([10, 200_000, 10, 10], [1, 1, 2]),
+    ],
+)
+def test_a_batch_is_cut_by_number_and_by_bytes(sizes, pieces):
+    several = tuple([Notification({"n": n}, payload=b"x" * size) for n, size in enumerate(sizes)])
+    cut = in_pieces(several, 100_000)
+    assert [len(piece) for piece in cut] == pieces
+    assert tuple([one for piece in cut for one in piece]) == several

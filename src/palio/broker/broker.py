@@ -35,6 +35,7 @@ from palio.broker.runner import EffectRunner
 from palio.broker.scheduling import Scheduler
 from palio.broker.settings import Settings, require_safe, split_address
 from palio.broker.storing import StoreBridge
+from palio.broker.thinking import Stacks
 from palio.broker.tls import ServerTls
 from palio.matching.hints import Hints
 from palio.routing.configuration import Configuration
@@ -82,6 +83,8 @@ class BrokerServer:
         self._counts = counts = BrokerCounts()
         registry = Registry()
         self.scheduler = scheduler = Scheduler()
+        scheduler.speak = registry.flush
+        self.stacks = Stacks()
         self.accounts = Accounts(settings.limits.held, settings.limits.held_in_all)
         registry.beaten = self.accounts.give_back
         self.storing = StoreBridge(settings.limits.unwritten, registry.read, scheduler, log)

@@ -5,7 +5,6 @@ What a client may not ask is answered without the router, and so are questions a
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +29,7 @@ from palio.protocol.inquiries import Inspect, Inspected, Watch
 from palio.protocol.peers import Update
 from palio.protocol.requests import Advertise, Publish, Refused, Subscribe
 from palio.protocol.subjects import subject_of
-from palio.routing.considering import AT_ONCE
+from palio.routing.considering import AT_ONCE, in_pieces
 from palio.routing.occurrences import PublishPart
 from palio.routing.scopes import owner_of
 
@@ -38,6 +37,10 @@ from palio.routing.scopes import owner_of
 _HELD = frozenset((Subscribe, Advertise, Watch))
 # Rows of a neighbour that are taken at once: some milliseconds.
 ROWS = 16
+# Bytes of a batch that are published at once, where others wait, and where nobody does: they are written together,
+# and matched against all that is subscribed to (`palio bench neighbours --attack taker`).
+AT_ONCE_CROWDED = 32 << 10
+AT_ONCE_ALONE = 256 << 10
 
 
 @dataclass(eq=False, repr=False)
@@ -50,11 +53,13 @@ class Intake:
     _inspection: Inspection
     _counts: BrokerCounts
 
-    def take(self, message: Any, connection: BrokerConnection, size: int, meter: Meter) -> None:
+    def take(self, message: Any, connection: BrokerConnection, size: int, meter: Meter | None) -> None:
         """Handles a message from a client or a neighbour, which came in so many bytes.
 
-        What it means is found out first, under the meter; then it is acted upon in one go.
+        What it means is found out first, under the meter; then it is acted upon in one go. Without a meter, it
+        is something that asks nothing about filters, and is small.
         """
+        most = AT_ONCE_CROWDED if connection.broker.scheduler.is_crowded else AT_ONCE_ALONE
         if connection.role is Role.CLIENT:
             try:
                 if size > MAX_EVENT:
@@ -62,9 +67,14 @@ class Intake:
                 name, limit = connection.name, self._settings.limits.subscriptions
                 if type(message) in _HELD:
                     self._require_room(name, limit)
-                with metered(meter):
-                    message = self._guard.check(message, connection.principal, name)
-                    self._runner.router.consider(message, name)
+                if meter is None:
+                    parts = [self._guard.check(message, connection.principal, name)]
+                else:
+                    with metered(meter):
+                        message = self._guard.check(message, connection.principal, name)
+                        parts = _parts(message, size, most)
+                        for part in parts:
+                            self._runner.router.consider(part, name)
                 if type(message) is Attach:
                     if not self._runner.router.has_room_for(name, message.name, limit):
                         raise TooManySubscriptions(limit)
@@ -81,14 +91,16 @@ class Intake:
                 if (answer := bounced(message, self._settings.name)) is not None:
                     connection.say(answer)
                 return
-            message = taken
+            parts = _parts(taken, size, most)
+        else:
+            parts = _parts(message, size, most)
         try:
-            for part in _parts(message):
+            for part in parts:
                 if connection.role is Role.PEER:
                     with metered(meter):
                         self._runner.router.consider(part, connection.name)
                 self._runner.handle(part, connection.name)
-                if part is not message:
+                if len(parts) > 1 and meter is not None:
                     meter.pause()
         except InvalidNotification as problem:  # of a neighbour: those of clients are answered
             connection.refuse(problem)
@@ -104,7 +116,7 @@ class Intake:
         if all_of_them > limits.kept_in_all:
             raise TooMuchSubscribed(limits.kept_in_all, "limits.kept_in_all")
 
-    def inspected(self, connection: BrokerConnection, message: Inspect, meter: Meter) -> None:
+    def inspected(self, connection: BrokerConnection, message: Inspect, meter: Meter | None) -> None:
         """Handles an inspection: a question about this broker."""
         try:
             with metered(meter):
@@ -123,20 +135,22 @@ class Intake:
         connection.say(Refused.of(subject_of(request), problem, request.number))
 
 
-def _parts(message: Any) -> Iterator[Any]:
-    """A message in parts that are handled one after the other, as others wait meanwhile.
+def _parts(message: Any, size: int, most: int) -> list[Any]:
+    """A message, of so many bytes, in parts that are handled one after the other, as others wait meanwhile.
 
     Of rows of a neighbour, who may send very many, what is added comes first, and what goes with the last: in
-    between there is more than there should be, never less. A large batch was found to be in order before.
+    between there is more than there should be, never less. All parts of a large batch are considered before
+    one of them is handled.
     """
     if type(message) is Update and len(message.add) > ROWS:
-        for start in range(0, len(message.add), ROWS):
-            yield Update(message.version, message.add[start : start + ROWS])
-        message = msgspec.structs.replace(message, add=())
-    elif type(message) is Publish and len(message.notifications) > AT_ONCE:
-        several = message.notifications
-        for start in range(0, len(several), AT_ONCE):
-            part, last = several[start : start + AT_ONCE], start + AT_ONCE >= len(several)
-            yield PublishPart(part, message.number, message.publisher, last)
-        return
-    yield message
+        rows = message.add
+        some = [Update(message.version, rows[start : start + ROWS]) for start in range(0, len(rows), ROWS)]
+        return [*some, msgspec.structs.replace(message, add=())]
+    if type(message) is Publish and (size > most or len(message.notifications) > AT_ONCE):
+        pieces = in_pieces(message.notifications, most)
+        if len(pieces) > 1:
+            number, publisher = message.number, message.publisher
+            *some, last = pieces
+            parts = [PublishPart(piece, number, publisher, last=False) for piece in some]
+            return [*parts, PublishPart(last, number, publisher, last=True)]
+    return [message]

@@ -40,14 +40,18 @@ class Registry:
     def will_flush(self, connection: BrokerConnection) -> None:
         """Something was put on a connection: it is written at the end of this turn of the loop."""
         if not self._to_flush:
-            asyncio.get_running_loop().call_soon(self._flush)
+            asyncio.get_running_loop().call_soon(self.flush)
         self._to_flush[connection] = None
 
-    def _flush(self) -> None:
+    def flush(self) -> bool:
+        """Write what was put on connections. Returns whether there was anything."""
+        if not self._to_flush:
+            return False
         connections, self._to_flush = self._to_flush, {}
         self.flushed()
         for connection in connections:
             connection.flush()
+        return True
 
     # Reading
 

@@ -132,10 +132,11 @@ class EffectRunner:
             self._to_store.clear()
         if self._changed is not None:
             self._changed()
-        for whose in self.router.owners_of_work():
-            if whose not in self._tidying:
-                self._tidying[whose] = _Tidying(whose, self.work)
-                self._scheduler.ready(self._tidying[whose])
+        if self.router.owners_of_work:
+            for whose in list(self.router.owners_of_work):
+                if whose not in self._tidying:
+                    self._tidying[whose] = _Tidying(whose, self.work)
+                    self._scheduler.ready(self._tidying[whose])
 
     def _turn_ended(self) -> None:
         self._encoded = None

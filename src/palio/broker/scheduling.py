@@ -2,8 +2,10 @@
 
 Whoever has work has it done piece by piece: a connection whose messages have come, a session that has left and
 whose subscriptions are taken down, an event stream whose events are written, the completions of the store. Who
-is next is for `turns` to say; a turn is measured, and its owner charged with it. After some turns the loop
-looks at its sockets again, so that who comes with little is heard, and served next.
+is next is for `turns` to say; a turn is measured, and its owner charged with it. After some turns, and as soon
+as something was said, the loop writes it and looks at its sockets again: who comes with little is heard, and
+served next, and nobody's answer waits for what others have done meanwhile. That has its price; so it is done
+while several want to be served at the same time (it is *crowded*), and one who is alone goes on for longer.
 """
 
 from __future__ import annotations
@@ -17,10 +19,16 @@ from typing import Generic, Protocol, TypeVar
 from palio.broker.turns import Turns
 
 # Seconds for which one may go on in its turn, as far as its work can be cut; and after which the loop looks at
-# its sockets again. Each hop of a message through the broker may have to wait for as long: shorter ones cost
-# more turns of the loop, longer ones more latency (`palio bench neighbours`, `palio bench broker`).
+# its sockets again: where it is crowded, and where one is alone. Each hop of a message through the broker may have
+# to wait for as long: shorter ones cost more turns of the loop, longer ones more latency (`palio bench neighbours`,
+# `palio bench broker`).
 TURN = 0.0005
-ROUND = 0.001
+ROUND = 0.0005
+ROUND_ALONE = 0.001
+# Seconds for which it counts as crowded after somebody had to wait for somebody else.
+CROWDED = 1.0
+# Who works for everybody, and crowds out nobody: the store.
+EVERYBODY = ("store",)
 
 # Bytes of HTTP that are read at a time: thirty pings, or a request with its head.
 PIECE = 4 * 1024
@@ -125,21 +133,66 @@ class Scheduler:
 
     def __init__(self) -> None:
         self._turns: Turns[Working] = Turns()
+        self._owners = self._turns.owners  # who has something to be done now
         self._running = False
         self._due = False
-        # Told whether work is left after a round, and so other threads have to be let in more often.
-        self.crowded: Callable[[bool], None] = lambda crowded: None
-        self._crowded = False
+        # Writes what was said meanwhile, before others go on; returns whether there was anything.
+        self.speak: Callable[[], bool] = lambda: False
+        # Told when it becomes crowded, and when it is not any more: then other threads have to be let in more often.
+        self.crowding: Callable[[bool], None] = lambda crowded: None
+        self.is_crowded = False
+        self._crowded_until = 0.0
 
     def __len__(self) -> int:
-        return len(self._turns)
+        return len(self._owners)
 
     def ready(self, working: Working) -> None:
         """Somebody has work. It is done now, if nobody else waits for a turn."""
-        alone = not self._running and not self._due
-        self._turns.ready(working, working.owner)
-        if alone and len(self._turns):
-            self._run()
+        held = self._turns.held
+        if self._running or self._due or self._owners or (held and not held.isdisjoint((working, working.owner))):
+            self._turns.ready(working, working.owner)
+            if len(self._owners) - (EVERYBODY in self._owners) > 1:
+                self.crowd()
+            if not self._running:
+                self._go_on_soon()
+        else:
+            self._let_alone(working)
+
+    def crowd(self) -> None:
+        """Two owners want to be served at the same time, here or by the disk."""
+        self._crowded_until = perf_counter() + CROWDED
+        if not self.is_crowded:
+            self.is_crowded = True
+            self.crowding(True)
+
+    def _look_around(self, now: float) -> None:
+        if self.is_crowded and now >= self._crowded_until:
+            self.is_crowded = False
+            self.crowding(False)
+
+    def _let_alone(self, working: Working) -> None:
+        """A turn of one who is alone, and so is charged only if somebody waits when it is over."""
+        self._running = True
+        owner, weight, began = working.owner, working.weight, perf_counter()
+        if self.is_crowded:
+            self._look_around(began)
+        try:
+            more = working.take_turn(began + TURN)
+        finally:
+            self._running = False
+            if self._owners:
+                self._go_on_soon()
+        if more or self._owners:
+            self._end_turn(working, owner, weight, perf_counter() - began, more=more)
+            self._go_on_soon()
+
+    def _end_turn(self, working: Working, owner: Hashable, weight: float, cost: float, *, more: bool) -> None:
+        turns = self._turns
+        if more:
+            turns.ready(working, working.owner)
+        turns.charge(working, owner, cost, weight)
+        if working.owner != owner:  # it has said meanwhile who it is
+            turns.leave(working, owner)
 
     async def do(self, owner: Hashable, work: Callable[[], Result]) -> Result:
         """Do something for an owner when it is its turn. Raises what it does."""
@@ -159,12 +212,16 @@ class Scheduler:
         self._turns.release(whom)
         self._go_on_soon()
 
+    def owe(self, whom: Hashable, seconds: float) -> None:
+        """Charge an owner, or one who works, with what was done because of it in somebody else's turn."""
+        self._turns.owe(whom, seconds)
+
     def leave(self, working: Working) -> None:
         """Somebody is gone, and has no work any more."""
         self._turns.leave(working, working.owner)
 
     def _go_on_soon(self) -> None:
-        if len(self._turns) and not self._due and not self._running:
+        if self._owners and not self._due and not self._running:
             self._due = True
             asyncio.get_running_loop().call_soon(self._run)
 
@@ -172,21 +229,20 @@ class Scheduler:
         self._due, self._running = False, True
         turns = self._turns
         began = now = perf_counter()
+        self._look_around(began)
         try:
-            while now - began < ROUND and (found := turns.next()) is not None:
+            while (found := turns.next()) is not None:
                 working, owner = found
                 weight = working.weight
                 more = working.take_turn(now + TURN)
                 ended = perf_counter()
-                if more:
-                    turns.ready(working, working.owner)
-                turns.charge(working, owner, ended - now, weight)
-                if working.owner != owner:  # it has said meanwhile who it is
-                    turns.leave(working, owner)
+                self._end_turn(working, owner, weight, ended - now, more=more)
                 now = ended
+                if self.is_crowded:
+                    if self._owners and (self.speak() or now - began >= ROUND):
+                        break
+                elif now - began >= ROUND_ALONE:
+                    break
         finally:
             self._running = False
             self._go_on_soon()
-            if (crowded := len(turns) > 1) is not self._crowded:
-                self._crowded = crowded
-                self.crowded(crowded)

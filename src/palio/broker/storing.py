@@ -11,15 +11,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Hashable, Sequence
-from time import monotonic, perf_counter
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from palio.broker.scheduling import Scheduler
+from palio.broker.scheduling import EVERYBODY, Scheduler
+from palio.broker.unwritten import Unwritten
 from palio.model.errors import PalioError
 from palio.routing.clients import NoJournal
-from palio.routing.durable.effects import Append, KeyedRecord, Spool, StoreEffect
+from palio.routing.durable.effects import Append, KeyedRecord, StoreEffect
 from palio.routing.occurrences import Failed, StoreMessage
 
 if TYPE_CHECKING:
@@ -28,16 +29,6 @@ if TYPE_CHECKING:
 
 # How many times as much as clients the completions of the store may have done: everybody waits for them.
 STORE_WEIGHT = 16.0
-# Bytes that wait for the disk before who has caused them has to wait. One who is alone keeps the disk busy with
-# them (`palio bench broker --scenario durable`). Several share what is written in some milliseconds: each of
-# them waits that long for the others (`palio bench neighbours --attack taker`).
-UNWRITTEN_ALONE = 4 << 20
-UNWRITTEN_TOGETHER = 192 << 10
-UNWRITTEN_LEAST = 32 << 10
-# Bytes of an effect that is not worth counting.
-SMALL_WRITE = 80
-# Seconds for which somebody who has written counts as one who writes.
-_WRITES_FOR = 1.0
 
 
 class NotKept(PalioError):
@@ -47,72 +38,13 @@ class NotKept(PalioError):
     sentence = "Records could not be written: {reason}"
 
 
-class Unwritten:
-    """Bytes that wait for the disk, by who has caused them; who causes more than its share has to wait.
-
-    What follows from what somebody published (it is delivered to durable subscriptions, for instance) counts as
-    its own. Nobody else waits long for the disk then: before its write are those of the others, a share of
-    each.
-    """
-
-    def __init__(self, scheduler: Scheduler, now: Callable[[], float] = monotonic) -> None:
-        self._scheduler = scheduler
-        self._now = now
-        self._last: dict[Hashable, float] = {}  # when each has written last, the latest at the end
-        self._under_way: dict[int, tuple[Hashable, int]] = {}  # by token
-        self._bytes: Counter[Hashable] = Counter()
-        self._held: set[Hashable] = set()
-
-    @property
-    def share(self) -> int:
-        """Bytes that each of those who write at present may have waiting."""
-        several = len(self._last)
-        return max(UNWRITTEN_LEAST, UNWRITTEN_TOGETHER // several) if several > 1 else UNWRITTEN_ALONE
-
-    def _writes(self, owner: Hashable) -> None:
-        now = self._now()
-        self._last.pop(owner, None)
-        self._last[owner] = now
-        while (first := next(iter(self._last.items())))[1] < now - _WRITES_FOR:
-            del self._last[first[0]]
-
-    def add(self, owner: Hashable, effects: Sequence[StoreEffect], size: int) -> None:
-        """Somebody has caused these effects, of so many bytes."""
-        if size < SMALL_WRITE * len(effects):  # as acknowledgements are
-            return
-        last = next((one for one in reversed(effects) if type(one) is Append or type(one) is Spool), None)
-        if last is None:
-            return
-        self._writes(owner)
-        self._under_way[last.token] = owner, size
-        self._bytes[owner] += size
-        if self._bytes[owner] > self.share and owner not in self._held:
-            self._held.add(owner)
-            self._scheduler.hold(owner)
-
-    def owner_of(self, token: int) -> Hashable:
-        """Who has caused a write; None if nobody has."""
-        return self._under_way.get(token, (None, 0))[0]
-
-    def written(self, token: int) -> None:
-        """Handles that a write is on disk, and all that follows from it has been asked for; or has failed."""
-        owner, size = self._under_way.pop(token, (None, 0))
-        if owner is not None:
-            self._bytes[owner] -= size
-            if self._bytes[owner] <= self.share // 2 and owner in self._held:
-                self._held.discard(owner)
-                self._scheduler.release(owner)
-            if not self._bytes[owner]:
-                del self._bytes[owner]
-
-
 class StoreBridge:
     """`read` is told whether clients may be read from (backpressure): not while `limit` bytes wait.
 
     `failed` is done when the broker cannot go on, with the reason.
     """
 
-    owner = ("store",)
+    owner = EVERYBODY
     weight = STORE_WEIGHT
 
     def __init__(
@@ -198,16 +130,22 @@ class StoreBridge:
 
     def take_turn(self, until: float) -> bool:
         """Handles completions until about that moment."""
-        completions = self._completions
+        completions, unwritten = self._completions, self._unwritten
+        began = perf_counter()
         try:
             while completions and not self._closing:
                 message = completions.popleft()
+                owner = unwritten.owner_of(message.token)
                 self._completing = message.token
                 self._handle(message, "")
                 self._completing = None
-                self._unwritten.written(message.token)
-                if perf_counter() >= until:
+                unwritten.written(message.token)
+                ended = perf_counter()
+                if owner is not None:
+                    self._scheduler.owe(owner, ended - began)
+                if ended >= until:
                     break
+                began = ended
         except Exception:
             self.log.exception("The broker could not handle what its store says.")
             self._fail("The broker could not handle what its store says; this is its mistake.")

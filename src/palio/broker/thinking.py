@@ -8,44 +8,103 @@ changes nothing but what is its own (`router.consider`). What it has found out i
 
 It takes as many steps on every machine, and what takes too many is ended (`TooHard`). How far it gets in a turn
 is a matter of time, and of no consequence.
+
+A stack takes longer to make than most thoughts take. So those that are done with are used again (`Stacks`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from time import perf_counter
 
 from greenlet import GreenletExit, getcurrent, greenlet
 
 from palio.model.effort import Meter
 
+# Stacks that are kept for later: as many thoughts as are often begun and not ended at the same time.
+MAX_IDLE = 16
+
+
+class _Stack:
+    """Runs one function after the other, and can be left in the middle of each."""
+
+    __slots__ = ("_function", "_problem", "greenlet", "is_done")
+
+    def __init__(self) -> None:
+        self.greenlet = greenlet(self._run)
+        self._function: Callable[[], None] | None = None
+        self._problem: BaseException | None = None
+        self.is_done = False
+
+    def begin(self, function: Callable[[], None]) -> None:
+        self._function, self.is_done = function, False
+
+    def go_on(self) -> None:
+        """Raises what the function raises."""
+        self.greenlet.switch()
+        if self._problem is not None:
+            problem, self._problem = self._problem, None
+            raise problem
+
+    def _run(self) -> None:
+        while True:
+            assert self._function is not None, "It is only begun with a function."
+            try:
+                self._function()
+            except GreenletExit:
+                raise
+            except BaseException as problem:  # noqa: BLE001 (it is raised where it is waited for)
+                self._problem = problem
+            self._function, self.is_done = None, True
+            self.greenlet.parent.switch()
+
+
+class Stacks:
+    """Stacks that are not in use."""
+
+    def __init__(self) -> None:
+        self._idle: list[_Stack] = []
+
+    def take(self) -> _Stack:
+        return self._idle.pop() if self._idle else _Stack()
+
+    def put(self, stack: _Stack) -> None:
+        if len(self._idle) < MAX_IDLE:
+            self._idle.append(stack)
+
 
 class Thought:
     """A function that is called once, over several turns if need be. What it raises, `go_on` raises."""
 
-    __slots__ = ("_stack", "_until")
+    __slots__ = ("_stack", "_stacks", "_until")
 
-    def __init__(self, function: Callable[[Meter], None], limit: int) -> None:
+    def __init__(self, function: Callable[[Meter], None], limit: int, stacks: Stacks) -> None:
         """The function is given the meter for what may be interrupted (`effort.metered`)."""
         self._until = 0.0
-        self._stack = greenlet(partial(function, Meter(limit, self._breathe)))
+        self._stacks = stacks
+        self._stack = stacks.take()
+        meter = Meter(limit, self._breathe)
+        self._stack.begin(lambda: function(meter))
 
     def go_on(self, until: float) -> bool:
         """Think until about a moment of `perf_counter`. Returns whether it has come to its end."""
         self._until = until
-        self._stack.switch()
-        return bool(self._stack.dead)
+        try:
+            self._stack.go_on()
+        finally:
+            if self._stack.is_done:
+                self._stacks.put(self._stack)
+        return self._stack.is_done
 
     @property
     def is_current(self) -> bool:
         """Whether it is what is being done just now."""
-        return getcurrent() is self._stack
+        return getcurrent() is self._stack.greenlet
 
     def give_up(self) -> None:
         """Nobody is interested in it any more."""
-        self._stack.throw(GreenletExit)
+        self._stack.greenlet.throw(GreenletExit)
 
     def _breathe(self) -> None:
         if perf_counter() >= self._until:
-            self._stack.parent.switch()
+            self._stack.greenlet.parent.switch()

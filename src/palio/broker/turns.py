@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from heapq import heappop, heappush
 from itertools import count
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 Client = TypeVar("Client", bound=Hashable)
 
@@ -35,14 +35,18 @@ class _Queueing(Generic[Client]):
 
     def __init__(self) -> None:
         self._heap: list[tuple[float, int, Client]] = []
-        self._ready: dict[Client, int] = {}  # with the number of its entry: older ones do not count
+        self.ready: dict[Client, int] = {}  # with the number of its entry: older ones do not count
         self._cost: dict[Client, float] = {}
         self._served: set[Client] = set()  # whose turn it is now
         self._numbers = count()
         self._floor = 0.0
 
     def __len__(self) -> int:
-        return len(self._ready)
+        return len(self.ready)
+
+    def __contains__(self, client: object) -> bool:
+        """Whether it has work, or has cost something."""
+        return client in self._cost
 
     @property
     def is_empty(self) -> bool:
@@ -50,20 +54,20 @@ class _Queueing(Generic[Client]):
         return not self._cost
 
     def add(self, client: Client) -> None:
-        if not self._ready and not self._served:  # nobody waits for anybody: what was is forgotten
+        if not self.ready and not self._served:  # nobody waits for anybody: what was is forgotten
             self._heap.clear()
             self._cost.clear()
             self._floor = 0.0
-        if client not in self._ready:
+        if client not in self.ready:
             cost = self._cost[client] = max(self._floor, self._cost.get(client, 0.0))
-            number = self._ready[client] = next(self._numbers)
+            number = self.ready[client] = next(self._numbers)
             heappush(self._heap, (cost, number, client))
 
     def first(self) -> Client:
         """The one that has cost least: its turn begins, and ends when it is charged. It stays ready."""
         while True:
             cost, number, client = self._heap[0]
-            if self._ready.get(client) == number:
+            if self.ready.get(client) == number:
                 self._floor = max(self._floor, cost)
                 self._served.add(client)
                 return client
@@ -71,16 +75,16 @@ class _Queueing(Generic[Client]):
 
     def remove(self, client: Client) -> None:
         """It is not ready any more; its entry in the heap is passed over when it comes to it."""
-        self._ready.pop(client, None)
+        self.ready.pop(client, None)
 
     def charge(self, client: Client, cost: float) -> None:
         total = self._cost[client] = max(self._floor, self._cost.get(client, 0.0)) + cost
         self._served.discard(client)
-        if client in self._ready:
-            number = self._ready[client] = next(self._numbers)
+        if client in self.ready:
+            number = self.ready[client] = next(self._numbers)
             heappush(self._heap, (total, number, client))
-        elif len(self._cost) - len(self._ready) > _MANY:
-            floor, ready = self._floor, self._ready
+        elif len(self._cost) - len(self.ready) > _MANY:
+            floor, ready = self._floor, self.ready
             self._cost = {one: owed for one, owed in self._cost.items() if owed > floor or one in ready}
 
     def forget(self, client: Client) -> None:
@@ -94,8 +98,9 @@ class Turns(Generic[Client]):
 
     def __init__(self) -> None:
         self._owners: _Queueing[Hashable] = _Queueing()
+        self.owners = self._owners.ready.keys()  # those who have a client that is ready, and are not held back
         self._clients: dict[Hashable, _Queueing[Client]] = {}
-        self._held: set[Hashable] = set()  # owners and clients
+        self.held: set[Hashable] = set()  # owners and clients
         self._waiting: dict[Client, Hashable] = {}  # clients that are held back and ready, with their owners
 
     def __len__(self) -> int:
@@ -104,14 +109,14 @@ class Turns(Generic[Client]):
 
     def ready(self, client: Client, owner: Hashable) -> None:
         """A client has something to be done."""
-        if client in self._held:
+        if client in self.held:
             self._waiting[client] = owner
             return
         clients = self._clients.get(owner)
         if clients is None:
             clients = self._clients[owner] = _Queueing()
         clients.add(client)
-        if owner not in self._held:
+        if owner not in self.held:
             self._owners.add(owner)
 
     def next(self) -> tuple[Client, Hashable] | None:
@@ -136,14 +141,22 @@ class Turns(Generic[Client]):
         if clients is not None:
             clients.charge(client, cost)
 
+    def owe(self, whom: Any, cost: float) -> None:
+        """Charge an owner, or one client, with what was done because of it in a turn that was not its own."""
+        if whom in self._clients:
+            self._owners.charge(whom, cost)
+        for clients in self._clients.values():
+            if whom in clients:
+                clients.charge(whom, cost)
+
     def hold(self, whom: Hashable) -> None:
         """Let all clients of an owner, or one client, wait until they are released, whatever is to be done."""
-        self._held.add(whom)
+        self.held.add(whom)
         self._owners.remove(whom)
 
     def release(self, whom: Hashable) -> None:
         """Who was held back takes part again."""
-        self._held.discard(whom)
+        self.held.discard(whom)
         if len(self._clients.get(whom, ())):
             self._owners.add(whom)
         if whom in self._waiting:
@@ -151,7 +164,7 @@ class Turns(Generic[Client]):
 
     def leave(self, client: Client, owner: Hashable) -> None:
         """A client is gone, with what it had to be done."""
-        self._held.discard(client)
+        self.held.discard(client)
         self._waiting.pop(client, None)
         clients = self._clients.get(owner)
         if clients is not None:

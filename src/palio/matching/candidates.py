@@ -54,6 +54,7 @@ from typing import Any
 import msgspec
 
 from palio.matching.outline import Outline, Place
+from palio.model.effort import spend
 
 # How many filters wait before they become a block; searching so many takes as long as some ten blocks.
 MAX_WAITING = 128
@@ -72,6 +73,9 @@ MIN_BETWEEN_CUTS = 6
 # Cuts are made anew if, of so many samples, more than so many different ones lie between two of them.
 FIT_SAMPLES = 64
 MAX_TOGETHER = 12
+# Steps of effort of a look at an entry, which takes up to five microseconds; they are counted so many at a time.
+LOOK = 20
+LOOKS = 16
 # An attribute is common in a block if at least one filter in so many names it.
 COMMON_SHARE = 16
 
@@ -124,7 +128,7 @@ class Candidates:
         if sum(map(len, together)) > MAX_TOGETHER_BY_POINT:
             return found + self._pointed.covering(outline)
         candidates = together[0] if len(together) == 1 else {entry: None for one in together for entry in one}
-        return found + [entry for entry in list(candidates) if entry.outline.may_cover(outline)]
+        return found + [entry for entry in _looked_at(list(candidates)) if entry.outline.may_cover(outline)]
 
     def covered(self, outline: Outline) -> list[CandidateEntry]:
         """All filters that the outlined one may cover; this one too, if it is there."""
@@ -133,7 +137,7 @@ class Candidates:
         together = min([self._by_point.get(point, {}) for point in outline.points], key=len)
         if len(together) > MAX_TOGETHER_BY_POINT:
             return self._pointed.covered(outline)
-        return [entry for entry in list(together) if outline.may_cover(entry.outline)]
+        return [entry for entry in _looked_at(list(together)) if outline.may_cover(entry.outline)]
 
     @property
     def blocks(self) -> int:
@@ -168,22 +172,23 @@ class _Blocks:
     def covering(self, outline: Outline) -> list[CandidateEntry]:
         self._settle_waiting()
         names = outline.names
-        waiting = list(self._waiting)
+        waiting = _looked_at(list(self._waiting))
         found = [entry for entry in waiting if entry.names <= names and entry.outline.may_cover(outline)]
         aims = [_Aim(name, *stretch) for name, stretch in outline.inner.items()]
         for block in list(self._blocks):
             if slots := block.covering(aims, names):
-                found += [entry for entry in block.at(slots) if entry.outline.may_cover(outline)]
+                found += [entry for entry in _looked_at(block.at(slots)) if entry.outline.may_cover(outline)]
         return found
 
     def covered(self, outline: Outline) -> list[CandidateEntry]:
         self._settle_waiting()
         names, may_cover = outline.names, outline.may_cover
-        found = [entry for entry in list(self._waiting) if names <= entry.names and may_cover(entry.outline)]
+        waiting = _looked_at(list(self._waiting))
+        found = [entry for entry in waiting if names <= entry.names and may_cover(entry.outline)]
         aims = [_Aim(name, *stretch) for name, stretch in outline.outer.items()]
         for block in list(self._blocks):
             if slots := block.covered(aims):
-                found += [entry for entry in block.at(slots) if may_cover(entry.outline)]
+                found += [entry for entry in _looked_at(block.at(slots)) if may_cover(entry.outline)]
         return found
 
     @property
@@ -219,6 +224,14 @@ class _Blocks:
         """Names of attributes come and go with the filters; what is known of them must not pile up."""
         used = {name for block in self._blocks for name in block.columns}
         self._cuts = {name: cuts for name, cuts in self._cuts.items() if name in used}
+
+
+def _looked_at(entries: Iterable[CandidateEntry]) -> Iterator[CandidateEntry]:
+    """Entries that are looked at one by one: that counts as effort, and whoever asks may have to wait."""
+    for number, entry in enumerate(entries, start=1):
+        if not number % LOOKS:
+            spend(LOOKS * LOOK)
+        yield entry
 
 
 def _size_class(count: int) -> int:

@@ -35,14 +35,16 @@ has other parents it walks up from them. What lies above and below a node is rem
 brokers that share an order ask the same again and again. A node that comes or goes makes those above it forget
 what is below them, and those below it what is above; nobody else can be concerned.
 
-Comparing may take long, and inserting cannot be interrupted. So an item may be *considered* before: all that
-its insertion will ask is asked, and remembered for it, while the order may change; what has come meanwhile is
-asked when it is inserted. If that would be too hard, what was not asked counts as not proven.
+Comparing may take long, and inserting cannot be interrupted. So an item may be *considered* before: what covers
+it and what it covers is found, and remembered for it, while the order may change. What was found stays true;
+what has come meanwhile is compared when it is inserted. If that would be too hard, what was not compared
+counts as not proven.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, KeysView
+from itertools import takewhile
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from palio.model.effort import COMPARISON, spend
@@ -61,25 +63,6 @@ class Coverable(Protocol):
 Item = TypeVar("Item", bound=Coverable)
 
 
-class Answers(Generic[Item]):
-    """Comparisons made for the insertion of an item. Once `closed`, nothing else is compared for it."""
-
-    __slots__ = ("_known", "closed")
-
-    def __init__(self) -> None:
-        # By identity, with the items, so that they stay what they are.
-        self._known: dict[tuple[int, int], tuple[Item, Item, bool]] = {}
-        self.closed = False
-
-    def covers(self, upper: Item, lower: Item) -> bool | None:
-        """The answer; None if it is not known."""
-        known = self._known.get((id(upper), id(lower)))
-        return known[2] if known is not None else False if self.closed else None
-
-    def note(self, upper: Item, lower: Item, covers: bool) -> None:
-        self._known[id(upper), id(lower)] = upper, lower, covers
-
-
 # Sets of nodes are dicts without values: they keep their order, so that the same calls give the same answers.
 Nodes: TypeAlias = dict["OrderNode[Item]", None]
 
@@ -87,7 +70,7 @@ Nodes: TypeAlias = dict["OrderNode[Item]", None]
 class OrderNode(Generic[Item]):
     """An item in an order. `value` belongs to the user, for instance for the subscribers of a filter."""
 
-    __slots__ = ("_above", "_below", "_children", "_entry", "_parents", "item", "value")
+    __slots__ = ("_above", "_below", "_children", "_entry", "_number", "_parents", "item", "value")
 
     def __init__(self, item: Item) -> None:
         self.item = item
@@ -97,6 +80,7 @@ class OrderNode(Generic[Item]):
         self._above: tuple[OrderNode[Item], ...] | None = None
         self._below: tuple[OrderNode[Item], ...] | None = None
         self._entry: Any = None
+        self._number = 0  # by the order in which nodes have come
 
     @property
     def parents(self) -> KeysView[OrderNode[Item]]:
@@ -131,6 +115,21 @@ class OrderNode(Generic[Item]):
         return f"<Node {str(self.item)!r}>"
 
 
+class Considered(Generic[Item]):
+    """What was found for the insertion of an item, among all nodes up to a number.
+
+    Once `closed`, nothing else is compared for it.
+    """
+
+    __slots__ = ("closed", "covered", "covering", "upto")
+
+    def __init__(self, upto: int) -> None:
+        self.covering: Nodes[Item] = {}
+        self.covered: Nodes[Item] = {}
+        self.upto = upto
+        self.closed = False
+
+
 class Order(Generic[Item]):
     """Items ordered by covering. Equal ones are one node, however they were written."""
 
@@ -138,7 +137,8 @@ class Order(Generic[Item]):
         self._nodes: dict[Item, OrderNode[Item]] = {}
         self._roots: Nodes[Item] = {}
         self._comparisons = 0
-        self._considered: dict[Item, Answers[Item]] = {}
+        self._considered: dict[Item, Considered[Item]] = {}
+        self._last_number = 0
         for item in items:
             self.insert(item)
 
@@ -151,21 +151,40 @@ class Order(Generic[Item]):
         """
         if item in self._nodes or item in self._considered:
             return
-        answers: Answers[Item] = Answers()
+        considered: Considered[Item] = Considered(self._last_number)
         try:
-            self._neighbours(item, answers)
+            self._covering(item, considered.covering)
+            self._covered(item, considered.covered)
+            while considered.upto < self._last_number:
+                self._catch_up(item, considered)
         except TooHard:
-            answers.closed = True
+            considered.closed = True
         while len(self._considered) >= MAX_CONSIDERED:
             del self._considered[next(iter(self._considered))]
-        self._considered[item] = answers
+        self._considered[item] = considered
+
+    def _catch_up(self, item: Item, considered: Considered[Item]) -> None:
+        """Compare an item with what has come since it was considered."""
+        fresh = [*takewhile(lambda node: node._number > considered.upto, reversed(self._nodes.values()))]
+        considered.upto = self._last_number
+        for node in reversed(fresh):
+            if self._compare(node.item, item):
+                considered.covering[node] = None
+            if self._compare(item, node.item):
+                considered.covered[node] = None
 
     def insert(self, item: Item) -> OrderNode[Item]:
         """The node of the item, which is new unless an equal one is there."""
         if (known := self._nodes.get(item)) is not None:
             return known
-        answers = self._considered.pop(item, None) if self._considered else None
-        parents, children = self._neighbours(item, answers)
+        considered = self._considered.pop(item, None) if self._considered else None
+        if considered is None:
+            parents, children = self._neighbours(item)
+        else:
+            if not considered.closed:
+                self._catch_up(item, considered)
+            parents = self._minimal(self._present(considered.covering))
+            children = self._maximal(self._present(considered.covered))
         higher: Nodes[Item] = {}
         lower: Nodes[Item] = {}
         if parents and children:
@@ -174,6 +193,8 @@ class Order(Generic[Item]):
             if equal := next((node for node in children if node in higher), None):
                 return equal
         node = OrderNode(item)
+        self._last_number += 1
+        node._number = self._last_number
         self._enter(node)
         self._nodes[item] = node
         for one in lower:
@@ -236,14 +257,14 @@ class Order(Generic[Item]):
         """The nodes that cover the item, an equal one included; or only the minimal ones of them."""
         if (known := self._nodes.get(item)) is not None:
             return [known] if immediate else [known, *above([known])]
-        parents = self._minimal(self._covering(item))
+        parents = self._minimal(self._covering(item, {}))
         return list(parents if immediate else parents | above(parents))
 
     def covered(self, item: Item, *, immediate: bool = False) -> list[OrderNode[Item]]:
         """The nodes that the item covers, an equal one included; or only the maximal ones of them."""
         if (known := self._nodes.get(item)) is not None:
             return [known] if immediate else [known, *below([known])]
-        children = self._maximal(self._covered(item))
+        children = self._maximal(self._covered(item, {}))
         return list(children if immediate else children | below(children))
 
     def __len__(self) -> int:
@@ -263,27 +284,32 @@ class Order(Generic[Item]):
     def _leave(self, node: OrderNode[Item]) -> None:
         """Told before a node ceases to be part of the order."""
 
-    def _covering(self, item: Item, answers: Answers[Item] | None = None) -> Nodes[Item]:
-        """The nodes that provably cover the item; some that do so by a chain only may be missing."""
-        return {node: None for node in list(self) if self._compare(node.item, item, answers)}
+    def _covering(self, item: Item, found: Nodes[Item]) -> Nodes[Item]:
+        """Find the nodes that provably cover the item; some that do so by a chain only may be missing."""
+        for node in list(self):
+            if self._compare(node.item, item):
+                found[node] = None
+        return found
 
-    def _covered(self, item: Item, answers: Answers[Item] | None = None) -> Nodes[Item]:
-        """The nodes that the item provably covers; some that it covers by a chain only may be missing."""
-        return {node: None for node in list(self) if self._compare(item, node.item, answers)}
+    def _covered(self, item: Item, found: Nodes[Item]) -> Nodes[Item]:
+        """Find the nodes that the item provably covers; some that it covers by a chain only may be missing."""
+        for node in list(self):
+            if self._compare(item, node.item):
+                found[node] = None
+        return found
 
-    def _compare(self, upper: Item, lower: Item, answers: Answers[Item] | None) -> bool:
-        if answers is not None and (known := answers.covers(upper, lower)) is not None:
-            return known
+    def _compare(self, upper: Item, lower: Item) -> bool:
         self._comparisons += 1
         spend(COMPARISON)
-        covers = upper.covers(lower)
-        if answers is not None:
-            answers.note(upper, lower, covers)
-        return covers
+        return upper.covers(lower)
 
-    def _neighbours(self, item: Item, answers: Answers[Item] | None = None) -> tuple[Nodes[Item], Nodes[Item]]:
+    def _neighbours(self, item: Item) -> tuple[Nodes[Item], Nodes[Item]]:
         """The minimal nodes that cover an item, and the maximal ones that it covers."""
-        return self._minimal(self._covering(item, answers)), self._maximal(self._covered(item, answers))
+        return self._minimal(self._covering(item, {})), self._maximal(self._covered(item, {}))
+
+    def _present(self, nodes: Nodes[Item]) -> Nodes[Item]:
+        """Those of the nodes that have not left."""
+        return {node: None for node in nodes if self._nodes.get(node.item) is node}
 
     def _minimal(self, nodes: Nodes[Item]) -> Nodes[Item]:
         low = {node: None for node in nodes if nodes.keys().isdisjoint(node._children)}

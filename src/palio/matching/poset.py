@@ -14,7 +14,7 @@ import msgspec
 
 from palio.matching import order
 from palio.matching.candidates import CandidateEntry, Candidates
-from palio.matching.order import Answers, Nodes, Order
+from palio.matching.order import Nodes, Order
 from palio.matching.outline import Outline
 from palio.model.filter import Filter
 from palio.model.notification import Notification
@@ -104,23 +104,21 @@ class Poset(Order[Filter]):
         self._candidates.remove(node._entry)
         node._entry = None
 
-    def _covering(self, filter: Filter, answers: Answers[Filter] | None = None) -> Nodes[Filter]:
+    def _covering(self, filter: Filter, found: Nodes[Filter]) -> Nodes[Filter]:
         entries = self._candidates.covering(self._outline_of(filter))
         self._candidates_found += len(entries)
-        found: Nodes[Filter] = {}
         for entry in reversed(_general_first(entries)):
             node: Node = entry.owner
-            if not found.keys().isdisjoint(node._children) or self._compare(node.item, filter, answers):
+            if not found.keys().isdisjoint(node._children) or self._compare(node.item, filter):
                 found[node] = None
         return found
 
-    def _covered(self, filter: Filter, answers: Answers[Filter] | None = None) -> Nodes[Filter]:
+    def _covered(self, filter: Filter, found: Nodes[Filter]) -> Nodes[Filter]:
         entries = self._candidates.covered(self._outline_of(filter))
         self._candidates_found += len(entries)
-        found: Nodes[Filter] = {}
         for entry in _general_first(entries):
             node: Node = entry.owner
-            if not found.keys().isdisjoint(node._parents) or self._compare(filter, node.item, answers):
+            if not found.keys().isdisjoint(node._parents) or self._compare(filter, node.item):
                 found[node] = None
         return found
 

@@ -107,15 +107,21 @@ class ClientRequests:
         self._core.effects.append(Reply(session, ended))
 
     def _on_publish(self, session: str, message: requests.Publish) -> None:
-        self.require_publishable(session, message.notifications)
+        if self._core.durable is None:  # forwarding finds out whether all of it can be read, before it does anything
+            self._require_advertised(session, message.notifications)
+        else:
+            self.require_publishable(session, message.notifications)
         self._on_part(session, PublishPart(message.notifications, message.number, message.publisher, last=True))
 
     def require_publishable(self, session: str, notifications: tuple[Notification, ...]) -> None:
         """Raises `NotAdvertised` or `InvalidNotification` for what may not, or cannot, be published."""
-        if self._core.configuration.advertisements:
-            self._core.sessions.require_advertised(session, notifications)
+        self._require_advertised(session, notifications)
         # What is wrong must be found before anything is done. An index without filters still reads it all.
         self._reader.match_encoded([one.body.attributes for one in notifications])
+
+    def _require_advertised(self, session: str, notifications: tuple[Notification, ...]) -> None:
+        if self._core.configuration.advertisements:
+            self._core.sessions.require_advertised(session, notifications)
 
     def _on_part(self, session: str, message: PublishPart) -> None:
         if self._core.durable is not None:
@@ -134,7 +140,8 @@ class ClientRequests:
     def _note_published(self, session: RouterSession, message: PublishPart, first: int) -> None:
         """Answers a request whose last notifications begin with this sequence; others may be in between."""
         sequences = session.published
-        sequences.extend(range(first, first + len(message.notifications)))
+        if sequences or not message.last:
+            sequences.extend(range(first, first + len(message.notifications)))
         if message.last:
             first = sequences[0] if sequences else first
             dense = not sequences or sequences[-1] - first + 1 == len(sequences)

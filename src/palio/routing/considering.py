@@ -20,6 +20,7 @@ from palio.model.advertisement import Advertisement
 from palio.model.effort import pause
 from palio.model.errors import TooHard
 from palio.model.filter import Filter
+from palio.model.notification import Notification
 from palio.protocol import requests
 from palio.protocol.durable.subscriptions import Attach, Change
 from palio.protocol.inquiries import Watch
@@ -27,10 +28,22 @@ from palio.protocol.peers import Interest, Update
 from palio.routing.clients import ClientRequests
 from palio.routing.core import Core
 from palio.routing.facts import Facts
+from palio.routing.occurrences import PublishPart
 from palio.routing.watching import Watching
 
 # Notifications of a batch that are looked at, or published, in one piece: about a millisecond.
 AT_ONCE = 256
+
+
+def in_pieces(several: tuple[Notification, ...], most: int) -> list[tuple[Notification, ...]]:
+    """A batch in pieces of at most `AT_ONCE` notifications and, but for a larger one alone, `most` bytes."""
+    begins, size = [0], 0
+    for place, one in enumerate(several):
+        size += one.body.size
+        if place and (size > most or place - begins[-1] >= AT_ONCE):
+            begins.append(place)
+            size = one.body.size
+    return [several[begin:end] for begin, end in zip(begins, [*begins[1:], len(several)], strict=True)]
 
 
 class Considering:
@@ -48,7 +61,7 @@ class Considering:
             requests.Unadvertise: lambda session, message: self._cancelled(session, message.advertisement),
             Attach: lambda session, message: self._wanted(message.name, message.filter),
             Change: lambda session, message: self._wanted(message.name, message.filter),
-            requests.Publish: self._published,
+            PublishPart: self._published,
             Watch: watching.consider,
             Update: lambda broker, message: self._told(message),
             Interest: lambda broker, message: self._told(message.update),
@@ -60,13 +73,13 @@ class Considering:
         if handler is not None:
             handler(source, message)
 
-    def _published(self, session: str, message: requests.Publish) -> None:
-        """Looks whether all of a large batch can be published, before a part of it is. Raises what is wrong."""
-        several = message.notifications
-        if len(several) > AT_ONCE:
-            for at in range(0, len(several), AT_ONCE):
-                self._clients.require_publishable(session, several[at : at + AT_ONCE])
-                pause()
+    def _published(self, session: str, message: PublishPart) -> None:
+        """Looks whether a part of a large batch can be published: all are, before one of them is handled.
+
+        Raises what is wrong.
+        """
+        self._clients.require_publishable(session, message.notifications)
+        pause()
 
     def _wanted(self, name: str, filter: Filter | None) -> None:
         """Considers a filter of a session, or of a durable subscription of that name."""

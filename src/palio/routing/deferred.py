@@ -10,7 +10,7 @@ all of it is done at once.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable, Iterator
+from collections.abc import Collection, Hashable, Iterator
 
 
 class DeferredWork:
@@ -28,9 +28,10 @@ class DeferredWork:
             for _ in work:
                 pass
 
-    def owners(self) -> list[Hashable]:
-        """Those for whom there is something to do."""
-        return list(self._work)
+    @property
+    def owners(self) -> Collection[Hashable]:
+        """Those for whom there is something to do: as it changes, not as it was."""
+        return self._work.keys()
 
     def go_on(self, owner: Hashable, steps: int) -> bool:
         """Do so many steps for an owner. Returns whether there are more."""

@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 
 # How many objects may come into being between two looks for garbage: some batches of events.
 _GARBAGE_EVERY = 50_000
-# Seconds after which the thread of the store gets its turn beside a busy event loop.
+# Seconds after which the thread of the store gets its turn beside a busy event loop, and the other way round: where
+# one client is busy, and where others wait for what the thread writes. It needs some turns for each group of writes.
 _SWITCH_EVERY = 0.0005
+_SWITCH_CROWDED = 0.0001
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -64,8 +66,13 @@ def host(settings: Settings, started: Callable[[BrokerServer], None], *, life: i
     # Filters stay and events pass: looking through all that stays, again and again, finds nothing.
     gc.set_threshold(_GARBAGE_EVERY, 20, 50)
     sys.setswitchinterval(_SWITCH_EVERY)
+    broker.scheduler.crowding = _let_threads_in
     keep_little()
     uvloop.run(_serve(broker, started, life))
+
+
+def _let_threads_in(crowded: bool) -> None:
+    sys.setswitchinterval(_SWITCH_CROWDED if crowded else _SWITCH_EVERY)
 
 
 async def _serve(broker: BrokerServer, started: Callable[[BrokerServer], None], life: int | None) -> None:
