@@ -38,9 +38,12 @@ and a look at what lies between the same two cuts as g. Both grow in proportion 
 8,192 filters takes some ten microseconds. Memory is bounded by 2 × 2,560 bits for each filter if attributes
 are common, whatever their number. The longest pause is the building of a largest block.
 
-Where it does not help: questions to texts and lists (`contains`, `has`) have no ends that could be sorted,
-and or-filters whose conjunctions have no attribute in common have no outline. Among filters that differ in
-nothing else, the search goes one by one, with an example (some microseconds for each).
+Questions to texts and lists (`contains`, `has`) have no ends that could be sorted: filters of nothing else are
+found by their examples (`questions`).
+
+Where it does not help: or-filters whose conjunctions have no attribute in common have no outline. Among filters
+that differ in nothing else, or in questions beside the same points, the search goes one by one, with an
+example (some microseconds for each).
 """
 
 from __future__ import annotations
@@ -54,6 +57,7 @@ from typing import Any
 import msgspec
 
 from palio.matching.outline import Outline, Place
+from palio.matching.questions import Questions
 
 # How many filters wait before they become a block; searching so many takes as long as some ten blocks.
 MAX_WAITING = 128
@@ -95,6 +99,7 @@ class Candidates:
     def __init__(self) -> None:
         self._pointless = _Blocks()
         self._pointed = _Blocks()
+        self._questions = Questions()
         self._by_point: dict[tuple[str, Any], dict[CandidateEntry, None]] = {}
 
     def add(self, outline: Outline, owner: Any) -> CandidateEntry:
@@ -114,12 +119,15 @@ class Candidates:
             if not together:
                 del self._by_point[point]
 
-    def _home(self, entry: CandidateEntry) -> _Blocks:
-        return self._pointed if entry.outline.points else self._pointless
+    def _home(self, entry: CandidateEntry) -> _Blocks | Questions:
+        outline = entry.outline
+        if outline.points:
+            return self._pointed
+        return self._questions if outline.loose and outline.loose == outline.names else self._pointless
 
     def covering(self, outline: Outline) -> list[CandidateEntry]:
         """All filters that may cover the outlined one; this one too, if it is there."""
-        found = self._pointless.covering(outline)
+        found = self._pointless.covering(outline) + self._questions.covering(outline)
         together = [self._by_point[point] for point in outline.points if point in self._by_point]
         if sum(map(len, together)) > MAX_TOGETHER_BY_POINT:
             return found + self._pointed.covering(outline)
@@ -129,7 +137,8 @@ class Candidates:
     def covered(self, outline: Outline) -> list[CandidateEntry]:
         """All filters that the outlined one may cover; this one too, if it is there."""
         if not outline.points:
-            return self._pointless.covered(outline) + self._pointed.covered(outline)
+            found = self._pointless.covered(outline) + self._questions.covered(outline)
+            return found + self._pointed.covered(outline)
         together = min([self._by_point.get(point, {}) for point in outline.points], key=len)
         if len(together) > MAX_TOGETHER_BY_POINT:
             return self._pointed.covered(outline)
@@ -142,6 +151,7 @@ class Candidates:
     def __iter__(self) -> Iterator[CandidateEntry]:
         yield from self._pointless
         yield from self._pointed
+        yield from self._questions
 
 
 class _Blocks:
