@@ -72,6 +72,8 @@ def check_merge(maker: Maker, first, second, notifications: int = 20) -> None:
         raise Broken("A merge covers both.", first, second)
     if merge.perfect == bool(merge.extra.conjunctions) or not 0.0 <= merge.extra_share <= 1.0:
         raise Broken("A merge is perfect exactly if it names nothing in addition.", first, second)
+    if merge.perfect != (merge.extra_share == 0.0):
+        raise Broken("A share of zero means that a merge is perfect, and only that.", first, second)
     for _ in range(notifications):
         n = maker.notification()
         wanted = f.matches(n) or g.matches(n)

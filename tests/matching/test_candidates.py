@@ -109,3 +109,69 @@ def test_inserting_compares_with_few_filters():
         poset.insert(Filter.parse(f"price between {low} and {low + 500} and id = {choose.randint(0, 99)}"))
     statistics = poset.statistics()
     assert statistics.comparisons < 4 * statistics.filters
+
+
+def questioning(choose: random.Random) -> Filter:
+    """Nothing but questions to texts and lists; few letters, so that some cover others."""
+    word = "".join(choose.choices("abc", k=choose.randint(1, 5)))
+    name = choose.choice(("path", "title"))
+    match choose.randint(0, 7):
+        case 0 | 1:
+            text = f'{name} contains "{word}"'
+        case 2:
+            text = f'{name} ends with "{word}"'
+        case 3:
+            text = f'{name} matches "*{word}*{choose.choice("abc")}*"'
+        case 4:
+            text = f'tags has "{word}"'
+        case 5:
+            text = f'tags has contains "{word}" and {name} ends with "{word[:2]}"'
+        case 6:
+            text = f'{name} contains x"{word.encode().hex()}"'
+        case _:
+            text = f'{name} contains "{word}" or {name} ends with "{word[::-1]}"'
+    return Filter.parse(text)
+
+
+@pytest.mark.parametrize("seed", sliced(range(4), 1))
+def test_questions_are_found_by_their_examples(seed):
+    choose = random.Random(seed)
+    index, entries = Candidates(), []
+    for number in range(250):
+        outline = Outline(questioning(choose))
+        entries.append(index.add(outline, number))
+        if choose.random() < 0.2:
+            index.remove(entries.pop(choose.randrange(len(entries))))
+    others = ["exists(path)", 'title > "b"', "true", 'path = "abcab"', "price > 3", 'not title contains "a"']
+    asked = [questioning(choose) for _ in range(60)] + [Filter.parse(text) for text in others]
+    for outline in map(Outline, asked):
+        covering = {entry.owner for entry in entries if entry.outline.may_cover(outline)}
+        covered = {entry.owner for entry in entries if outline.may_cover(entry.outline)}
+        assert {entry.owner for entry in index.covering(outline)} == covering
+        assert {entry.owner for entry in index.covered(outline)} == covered
+    assert sorted(entry.owner for entry in index) == sorted(entry.owner for entry in entries)
+
+
+def test_questions_are_not_compared_with_all_others(monkeypatch):
+    looked = 0
+    may_cover = Outline.may_cover
+
+    def counted(self, other):
+        nonlocal looked
+        looked += 1
+        return may_cover(self, other)
+
+    monkeypatch.setattr(Outline, "may_cover", counted)
+    choose = random.Random(5)
+    poset = Poset()
+    for number in range(100):
+        word = "".join(choose.choices("abcdefgh", k=6))
+        kinds = (
+            f'title contains "{word}"',
+            f'path ends with "{word}"',
+            f'path matches "*{word}*x*"',
+            f'tags has "{word}"',
+        )
+        poset.insert(Filter.parse(kinds[number % 4]))
+    assert looked < 1_000
+    poset.check()

@@ -75,6 +75,30 @@ def test_the_share_of_what_is_added(one, other, share):
     assert merge(one, other).extra_share == pytest.approx(share, rel=0.05)
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("x < 0", "int x >= 9 and y = true"),  # what is added are ints
+        ("x < 0 and y = 1", "x > 0 and y = 2"),
+        ('s < "a" and y = true', 's > "a" and y = false'),
+        ("exists(x) and y = 1", "x = 1 and y in (1, 2)"),
+        ("x = 1e300 and y = true", "x != 1e300 and y = false"),
+        ('s = "aaaaaaaaaaaaaaaaaaaa" and y = true', 's >= "aaaaaaaaaaaaaaaaaaaa" and y = false'),
+    ],
+)
+def test_a_share_of_zero_means_perfect_and_only_that(one, other):
+    for result in (merge(one, other), merge(other, one)):
+        assert result.perfect == (result.extra_share == 0.0)
+        assert not result.perfect
+        assert 0 < result.extra_share <= 1
+
+
+def test_ints_that_are_added_count_like_other_numbers():
+    # Half of the ints, which are half of the numbers; with all that `y` can be but one of two bools.
+    share = 0.25 * 13 / 14
+    assert merge("x < 0", "int x >= 9 and y = true").extra_share == pytest.approx(share, rel=0.01)
+
+
 def test_attributes_that_only_one_names_are_dropped():
     result = merge("a = 1 and b = 2", "a = 1 and c = 3")
     assert result.filter == Filter.parse("a = 1")

@@ -1,7 +1,7 @@
 """Arrow columns as the compiled core reads them: addresses of buffers, without a copy wherever Arrow has none.
 
-Every kind of column is first cast to one of seven forms; what needs no cast stays where it is. Lists are the
-exception: they are read as Python values.
+Every kind of column is first cast to one of seven forms; what needs no cast stays where it is. Lists have their
+elements in such a form, and beside it where each list begins.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class ColumnBatch:
         if types.is_null(kind):
             return None
         if columns.is_list(arrow, kind):
-            return name, columns.values_of(arrow, name, column)
+            return self._described_list(name, column)
         multiplier, divisor = 1, 1
         if types.is_boolean(kind):
             form, wanted = _BOOL, kind
@@ -60,6 +60,17 @@ class ColumnBatch:
         validity, *others = [0 if buffer is None else buffer.address for buffer in buffers]
         data, offsets = (others[1], others[0]) if len(others) == 2 else (others[0], 0)
         return name, form, validity, data, offsets, array.offset, multiplier, divisor
+
+    def _described_list(self, name: str, column: Any) -> tuple[Any, ...]:
+        arrow, kind = self.arrow, column.type.value_type
+        if columns.is_list(arrow, kind) or arrow.types.is_null(kind):  # nothing that elements can be
+            return name, columns.values_of(arrow, name, column)
+        wanted = arrow.large_list(kind)
+        array = in_one_piece(arrow, column if column.type == wanted else column.cast(wanted))
+        validity, offsets = [0 if buffer is None else buffer.address for buffer in array.buffers()[:2]]
+        self._kept.append((array, array.buffers()))
+        elements = self._described(name, arrow.chunked_array([array.values]))
+        return name, elements, validity, offsets, array.offset
 
 
 class Payloads:

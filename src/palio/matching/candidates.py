@@ -38,9 +38,12 @@ and a look at what lies between the same two cuts as g. Both grow in proportion 
 8,192 filters takes some ten microseconds. Memory is bounded by 2 × 2,560 bits for each filter if attributes
 are common, whatever their number. The longest pause is the building of a largest block.
 
-Where it does not help: questions to texts and lists (`contains`, `has`) have no ends that could be sorted,
-and or-filters whose conjunctions have no attribute in common have no outline. Among filters that differ in
-nothing else, the search goes one by one, with an example (some microseconds for each).
+Questions to texts and lists (`contains`, `has`) have no ends that could be sorted: filters of nothing else are
+found by their examples (`questions`).
+
+Where it does not help: or-filters whose conjunctions have no attribute in common have no outline. Among filters
+that differ in nothing else, or in questions beside the same points, the search goes one by one, with an
+example (some microseconds for each).
 """
 
 from __future__ import annotations
@@ -53,8 +56,8 @@ from typing import Any
 
 import msgspec
 
-from palio.matching.outline import Outline, Place
-from palio.model.effort import spend
+from palio.matching.outline import Outline, Place, looked_at
+from palio.matching.questions import Questions
 
 # How many filters wait before they become a block; searching so many takes as long as some ten blocks.
 MAX_WAITING = 128
@@ -73,9 +76,6 @@ MIN_BETWEEN_CUTS = 6
 # Cuts are made anew if, of so many samples, more than so many different ones lie between two of them.
 FIT_SAMPLES = 64
 MAX_TOGETHER = 12
-# Steps of effort of a look at an entry, which takes up to five microseconds; they are counted so many at a time.
-LOOK = 20
-LOOKS = 16
 # An attribute is common in a block if at least one filter in so many names it.
 COMMON_SHARE = 16
 
@@ -99,6 +99,7 @@ class Candidates:
     def __init__(self) -> None:
         self._pointless = _Blocks()
         self._pointed = _Blocks()
+        self._questions = Questions()
         self._by_point: dict[tuple[str, Any], dict[CandidateEntry, None]] = {}
 
     def add(self, outline: Outline, owner: Any) -> CandidateEntry:
@@ -118,26 +119,30 @@ class Candidates:
             if not together:
                 del self._by_point[point]
 
-    def _home(self, entry: CandidateEntry) -> _Blocks:
-        return self._pointed if entry.outline.points else self._pointless
+    def _home(self, entry: CandidateEntry) -> _Blocks | Questions:
+        outline = entry.outline
+        if outline.points:
+            return self._pointed
+        return self._questions if outline.loose and outline.loose == outline.names else self._pointless
 
     def covering(self, outline: Outline) -> list[CandidateEntry]:
         """All filters that may cover the outlined one; this one too, if it is there."""
-        found = self._pointless.covering(outline)
+        found = self._pointless.covering(outline) + self._questions.covering(outline)
         together = [self._by_point[point] for point in outline.points if point in self._by_point]
         if sum(map(len, together)) > MAX_TOGETHER_BY_POINT:
             return found + self._pointed.covering(outline)
         candidates = together[0] if len(together) == 1 else {entry: None for one in together for entry in one}
-        return found + [entry for entry in _looked_at(list(candidates)) if entry.outline.may_cover(outline)]
+        return found + [entry for entry in looked_at(list(candidates)) if entry.outline.may_cover(outline)]
 
     def covered(self, outline: Outline) -> list[CandidateEntry]:
         """All filters that the outlined one may cover; this one too, if it is there."""
         if not outline.points:
-            return self._pointless.covered(outline) + self._pointed.covered(outline)
+            found = self._pointless.covered(outline) + self._questions.covered(outline)
+            return found + self._pointed.covered(outline)
         together = min([self._by_point.get(point, {}) for point in outline.points], key=len)
         if len(together) > MAX_TOGETHER_BY_POINT:
             return self._pointed.covered(outline)
-        return [entry for entry in _looked_at(list(together)) if outline.may_cover(entry.outline)]
+        return [entry for entry in looked_at(list(together)) if outline.may_cover(entry.outline)]
 
     @property
     def blocks(self) -> int:
@@ -146,6 +151,7 @@ class Candidates:
     def __iter__(self) -> Iterator[CandidateEntry]:
         yield from self._pointless
         yield from self._pointed
+        yield from self._questions
 
 
 class _Blocks:
@@ -172,23 +178,23 @@ class _Blocks:
     def covering(self, outline: Outline) -> list[CandidateEntry]:
         self._settle_waiting()
         names = outline.names
-        waiting = _looked_at(list(self._waiting))
+        waiting = looked_at(list(self._waiting))
         found = [entry for entry in waiting if entry.names <= names and entry.outline.may_cover(outline)]
         aims = [_Aim(name, *stretch) for name, stretch in outline.inner.items()]
         for block in list(self._blocks):
             if slots := block.covering(aims, names):
-                found += [entry for entry in _looked_at(block.at(slots)) if entry.outline.may_cover(outline)]
+                found += [entry for entry in looked_at(block.at(slots)) if entry.outline.may_cover(outline)]
         return found
 
     def covered(self, outline: Outline) -> list[CandidateEntry]:
         self._settle_waiting()
         names, may_cover = outline.names, outline.may_cover
-        waiting = _looked_at(list(self._waiting))
+        waiting = looked_at(list(self._waiting))
         found = [entry for entry in waiting if names <= entry.names and may_cover(entry.outline)]
         aims = [_Aim(name, *stretch) for name, stretch in outline.outer.items()]
         for block in list(self._blocks):
             if slots := block.covered(aims):
-                found += [entry for entry in _looked_at(block.at(slots)) if may_cover(entry.outline)]
+                found += [entry for entry in looked_at(block.at(slots)) if may_cover(entry.outline)]
         return found
 
     @property
@@ -224,14 +230,6 @@ class _Blocks:
         """Names of attributes come and go with the filters; what is known of them must not pile up."""
         used = {name for block in self._blocks for name in block.columns}
         self._cuts = {name: cuts for name, cuts in self._cuts.items() if name in used}
-
-
-def _looked_at(entries: Iterable[CandidateEntry]) -> Iterator[CandidateEntry]:
-    """Entries that are looked at one by one: that counts as effort, and whoever asks may have to wait."""
-    for number, entry in enumerate(entries, start=1):
-        if not number % LOOKS:
-            spend(LOOKS * LOOK)
-        yield entry
 
 
 def _size_class(count: int) -> int:

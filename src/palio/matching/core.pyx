@@ -3,23 +3,32 @@
 
 The problem: a million conjunctions of sides, an event, and the conjunctions all of whose sides it satisfies.
 
-**Sides** are of three sorts, told apart when a filter is added (`_side`):
+**Sides** are of these sorts, told apart when a filter is added (`_side`, and `core_leads.pxi` for the last two):
 
 - an *equality* with a string, a bool or a number is a number in a table of interned values, so that an event's
-  value is hashed once and compared by one bit from then on. A *prefix* of a string, of up to 64 bytes, is an
-  equality too: an event's string is looked up once for each length that filters of its attribute ask for;
+  value is hashed once and compared by one bit from then on. A *prefix* or a *suffix* of up to 64 bytes is an
+  equality too: an event's text is looked up once for each length that filters of its attribute ask for. So is an
+  *element* of a list, each of which is looked up, the *presence* of an attribute, and a *factor*, which a text has
+  somewhere (`contains`): an event's text finds all its factors in one pass (`native/factors.h`, `native/scanning.h`);
 - a *range* of numbers is two doubles. This is exact, for ints too: it is used only where the ends lie below 2**53
   and the int part of the set is what the float part implies. Where a type is demanded, or for times (in
   microseconds), the range is one of a *view* of the attribute, which is an attribute of its own (`native/values.h`);
-- everything else (`!=`, `ends with`, `contains`, paths, `has`, bytes, several stretches) is a *program*, flat bytes
-  that answer for one value (`native/programs.h`). A filter of nothing but programs is asked by every event that has
-  its attribute: some 25 ns each.
+  `has` with a range is one of the list's greatest number, or of its least, or of both;
+- an *exclusion* (`!=`, `not … =`, `not … contains`) is an interned value that an event must not have: one bit, too;
+- everything else is a *program*, flat bytes that answer for one value (`native/programs.h`), and as far as it has any,
+  *leads*: equalities that follow from it, by which it is found (`leads.py`). Of a glob this is its rarest literal, of a
+  stretch of texts how they all begin, of a text or a condition beyond 64 bytes a part; where one of several holds
+  (`or` within an attribute), the conjunction is filed once for each. What is found this way is asked, nothing else is.
+
+What is left to be asked by every event that has its attribute, some 25 ns each, are filters that have none of these:
+globs without a literal of three bytes (`*a*b*`), `>` and `<` between texts, typed `exists`, ranges of a type or of times
+in lists, several stretches of numbers. `statistics()` counts them (`asked`).
 
 **Groups** (`native/groups.h`, `native/visiting.h`). A conjunction is filed under a key that every event that it matches
 must have: its rarest equality, its two rarest where one is too common, or failing that the presence of its rarest
 attribute; ranges of attributes that most events have anyway are pooled instead, up to one block of them, as many small
 groups cost more than one. An event with v interned values looks at v keys and those of its v * (v - 1) / 2 pairs that
-can be in use; the rest of the index is never touched. An `in` with few values is filed once for each of them. A pair costs one cache line,
+can be in use; the rest of the index is never touched. Factors and elements are keys of their own, never of a pair. An `in` with few values is filed once for each of them. A pair costs one cache line,
 whether somebody has it or not; a group that has it one more, and its records, which lie side by side, usually one.
 Several events ask together, so that many of these lines are on their way at once. What is rarest is known from the
 events observed, before there are enough from the filters; or from hints (`hints.py`), which set the counters of observed
@@ -48,7 +57,8 @@ logarithmically many beyond the full ones.
 
 **Costs**, with n conjunctions in the groups that an event leads to, a attributes and m matches: an event of a
 batch costs at most a * n / 8 bytes of or (at 32 bytes a cycle), 2 * n * (ranges) / (events of the batch) flips, and
-m words of output. A lone event costs, for each attribute and block, three cache lines to find its place (side by side
+m words of output; its texts cost a cache line for each byte and class of grams, and a comparison for each factor filed under
+a gram that they have. A lone event costs, for each attribute and block, three cache lines to find its place (side by side
 with all the others), up to 2 KB of snapshot from memory and a quarter of the snapshots' spacing in flips; and for each
 id a cache line or two, since ids lie where the caller made them. What it waits for is memory: at a million ranges,
 some 1,000 pairs of block and attribute and 1 MB of snapshots.
@@ -85,16 +95,22 @@ from libc.stdint cimport INT64_MAX, INT64_MIN, UINT32_MAX, int32_t, int64_t, uin
 from libc.stdlib cimport calloc, free, malloc
 from libc.string cimport memcpy, memset
 
+from palio.matching.leads import LEAST_FACTOR
+from palio.matching.leads import literals as _literals
 from palio.matching.places import by_slot
 from palio.matching.programs import compiled, microseconds
 from palio.model import constraint as _constraint
 from palio.model import flips as _flips
+from palio.model.decision import DecisionNode as _DecisionNode
 from palio.model.errors import FilterTooLarge
+from palio.model.flips import EVERYTHING as _EVERYTHING
+from palio.model.texts import EndsWith as _EndsWith
 from palio.model.values import TIME_MIN, Kind
 
 include "core_native.pxi"
 include "core_values.pxi"
 include "core_sides.pxi"
+include "core_leads.pxi"
 
 def use_wide_kernels(bint wide):
     """Whether the core runs the kernels for wider vectors; they are used by default where the machine has them."""
@@ -109,7 +125,9 @@ cdef size_t STAGED_MOST = 32_000_000
 
 # As so many observed events do hints count: after as many of its own, the index goes by these.
 cdef uint64_t HINTED_EVENTS = 1 << 17
-_KINDS_OF_VIEWS = {VIEW_INT: Kind.INT, VIEW_FLOAT: Kind.FLOAT, VIEW_TIME: Kind.TIME}
+_KINDS_OF_VIEWS = {
+    VIEW_INT: Kind.INT, VIEW_FLOAT: Kind.FLOAT, VIEW_TIME: Kind.TIME, VIEW_LEAST: Kind.LIST, VIEW_MOST: Kind.LIST
+}
 
 
 cdef class Core:
@@ -129,6 +147,7 @@ cdef class Core:
     cdef object mapping
     cdef Words32 record
     cdef Words32 equalities
+    cdef size_t keys  # how many of the equalities an event has to have, presence aside
     cdef list programs
     cdef Ranges ranges
     cdef Reader reader
@@ -301,14 +320,15 @@ cdef class Core:
         self.free_slots.append(slot)
 
     cdef int _compile(self, uint32_t slot, dict sides, Words32 *staged) except -1:
-        """One conjunction, as one record or, with an `in` for a key, as several."""
+        """One conjunction, as one record or, where it is found by one of several values, as several."""
         cdef uint32_t attribute
         cdef Sort sort
         cdef Value value
         cdef double low = 0, high = 0
         cdef int view = -1
         cdef list several = None
-        self.equalities.count = self.ranges.count = 0
+        cdef size_t others
+        self.equalities.count = self.ranges.count = self.keys = 0
         self.programs.clear()
         for name, side in sides.items() if self.hints is None else self.hints.ordered(sides):
             attribute = self._attribute(name)
@@ -318,35 +338,153 @@ cdef class Core:
             sort = PROGRAM if absent else _side(<tuple>side.parts, &value, &low, &high, &view)
             if sort == EQUALITY:
                 words_push(&self.equalities, self._interned(attribute, value, name, side, None))
+                self.keys += 1
             elif sort == RANGE:
                 if view >= 0:
                     attribute = self._view(name, attribute, view)
                 ranges_push(&self.ranges, attribute, low, high)
                 self.index.attributes.items[attribute].ranges = 1
-            elif sort == SEVERAL:
+            else:
                 if several is None:
                     several = []
-                several.append((_points(side.parts), attribute, side, name))
-            else:
-                self.programs.append((attribute, compiled(side)))
-        if several is None:
+                if sort == SEVERAL:
+                    several.append((_points(side.parts), attribute, side, name, True))
+                else:
+                    self._follow(name, attribute, side, several)
+        if not several:
             return self._file(slot, staged)
         several.sort(key=_by_length)
-        if self.equalities.count:
-            chosen, others = None, several
-        else:
-            chosen, others = several[0], several[1:]
-        for _, number, side, _ in others:
-            self.programs.append((number, compiled(side)))
+        chosen = None if self.keys else several[0]
+        for entry in several:
+            if entry is not chosen and entry[4]:
+                self.programs.append((entry[1], compiled(entry[2])))
         if chosen is None:
             return self._file(slot, staged)
-        attribute = chosen[1]
+        others = self.equalities.count
         for point in chosen[0]:
-            _value(point, &value)
-            self.equalities.count = 0
-            words_push(&self.equalities, self._interned(attribute, value, chosen[3], None, point))
+            self.equalities.count = others
+            if type(point) is tuple:
+                self._lead(chosen[1], <tuple>point, chosen[3], chosen[2])
+            else:
+                _value(point, &value)
+                words_push(&self.equalities, self._interned(chosen[1], value, chosen[3], None, point))
             self._file(slot, staged)
         return 0
+
+    cdef int _follow(self, str name, uint32_t attribute, side, list several) except -1:
+        """A side that is neither an equality nor a range: what it is found by, and a program if that does not say all.
+
+        Leads of which one has to hold become an entry of `several`.
+        """
+        cdef tuple parts = <tuple>side.parts
+        cdef list leads = _forbidden(parts)
+        cdef int kind, only = -1
+        cdef bint exact = False
+        if leads is not None:
+            if not side.absent:
+                words_push(&self.equalities, self.index.attributes.items[attribute].presence)
+            for lead in leads:
+                words_push(&self.equalities, self._lead_number(attribute, <tuple>lead, name, None) | FORBIDDEN)
+            return 0
+        if not side.absent:
+            for kind in range(7):
+                if parts[kind]:
+                    only = kind if only == -1 else -2
+            if only == KIND_STRING or only == KIND_BYTES or only == KIND_LIST:
+                leads = self._follow_part(name, attribute, side, only, &exact)
+            else:
+                leads = _value_alternatives(parts)
+            if exact:
+                return 0
+            if leads is not None:
+                several.append((leads, attribute, side, name, False))
+        self.programs.append((attribute, compiled(side)))
+        return 0
+
+    cdef list _follow_part(self, str name, uint32_t attribute, side, int kind, bint *exact):
+        """The leads of a side of one kind; whether they say all; and those of which one has to hold, if there are such."""
+        cdef bint one = False
+        cdef list leads, alternatives = None
+        asked, rest = _conditions(kind, side.parts[kind], exact)
+        for atom in asked[:LEADS_MOST]:
+            if kind != KIND_LIST:
+                leads = _text_leads(kind, atom, &one)
+                exact[0] = exact[0] and one
+                if leads:
+                    self._lead(attribute, leads[0] if one else self._rarest(attribute, leads), name, side)
+                if one and len(leads) > 1:
+                    words_push(&self.equalities, self._lead_number(attribute, <tuple>leads[2], name, None) | FORBIDDEN)
+                continue
+            leads = _exact_element(atom)
+            if leads is not None:
+                self._lead(attribute, <tuple>leads[0], name, side)
+                continue
+            span = _element_range(atom.elements)
+            if span is not None:
+                self._element_span(name, attribute, span[0], span[1])
+                exact[0] = exact[0] and span[2]
+                continue
+            exact[0] = False
+            leads = _element_alternatives(atom)
+            if leads is not None and len(leads) == 1:
+                self._lead(attribute, <tuple>leads[0], name, side)
+            elif leads is not None:
+                alternatives = leads
+        if len(asked) > LEADS_MOST:
+            exact[0] = False
+        if type(rest) is not tuple:
+            leads = _alternatives(kind, rest)
+            return alternatives if leads is None or not 0 < len(leads) <= FILED_VALUES else leads
+        if rest == _EVERYTHING[kind]:
+            exact[0] = exact[0] and len(asked) > 0  # nothing else says of which kind the value is
+            return alternatives
+        leads = None if kind == KIND_LIST else _stretch_leads(kind, <tuple>rest)
+        if leads is None or len(leads) > 1:
+            exact[0] = False
+            return alternatives if leads is None else leads
+        self._lead(attribute, <tuple>leads[0], name, side)
+        exact[0] = exact[0] and (
+            leads[0][0] == kind or (rest == _constraint.prefix(kind, rest[0]) and len(_raw(kind, rest[0])) <= PART_MOST)
+        )
+        return alternatives
+
+    cdef int _element_span(self, str name, uint32_t attribute, double low, double high) except -1:
+        """An element in a range of numbers: the greatest is not below it, the least not above it."""
+        cdef uint32_t number
+        if low != -INFINITY:
+            number = self._view(name, attribute, VIEW_MOST)
+            ranges_push(&self.ranges, number, low, INFINITY)
+            self.index.attributes.items[number].ranges = 1
+        if high != INFINITY or low == -INFINITY:
+            number = self._view(name, attribute, VIEW_LEAST)
+            ranges_push(&self.ranges, number, -INFINITY, high)
+            self.index.attributes.items[number].ranges = 1
+        return 0
+
+    cdef int _lead(self, uint32_t attribute, tuple lead, str name, side) except -1:
+        words_push(&self.equalities, self._lead_number(attribute, lead, name, side))
+        self.keys += 1
+        return 0
+
+    cdef uint32_t _lead_number(self, uint32_t attribute, tuple lead, str name, side) except? 0xFFFFFFFF:
+        """The number of a lead; of a side that is not given, it is not known how frequent it is."""
+        cdef Value value
+        _lead_value(lead, &value)
+        if side is None:
+            return value_intern(&self.index, attribute, value)
+        return self._interned(attribute, value, name, side, None)
+
+    cdef tuple _rarest(self, uint32_t attribute, list leads):
+        """Of leads that all have to hold the one that the fewest filters have, of several such the longest."""
+        cdef Value value
+        cdef uint32_t uses, least = 0
+        cdef tuple best = None
+        for lead in leads:
+            _lead_value(<tuple>lead, &value)
+            uses = value_uses(&self.index, attribute, value)
+            if best is None or uses < least or (uses == least and len(lead[1]) > len(best[1])):
+                best, least = lead, uses
+        return best
 
     cdef int _file(self, uint32_t slot, Words32 *staged) except -1:
         """The record of what has been compiled: to the index, or to those that wait."""
@@ -429,8 +567,9 @@ cdef class Core:
         return bool(self.index.mapped)
 
     def counts(self):
-        """What there is of everything: bytes, conjunctions, groups, blocks, interned values, attributes."""
+        """What there is of everything: conjunctions that are asked one by one, bytes, conjunctions, groups, blocks, interned values, attributes."""
         return {
+            "asked": conjunctions_asked(&self.index),
             "bytes": index_bytes(&self.index),
             "conjunctions": self.index.conjunctions,
             "groups": groups_in_use(&self.index),
@@ -439,6 +578,11 @@ cdef class Core:
             "attributes": len(self.names),
             "observed": self.index.observed,
         }
+
+    @property
+    def steps(self):
+        """How often lone matches have looked up or compared anything: what a test counts instead of seconds."""
+        return self.work.steps
 
     @property
     def slots(self):

@@ -22,9 +22,31 @@ cdef Memory _memory(Kept kept, size_t size):
     return memory
 
 
+cdef int _describe_column(tuple description, Column *column) except -1:
+    """A column of scalars: (name, type, validity, data, offsets, first, multiplier, divisor)."""
+    column.type = description[1]
+    column.validity = <const uint8_t *><uintptr_t>description[2]
+    column.data = <const void *><uintptr_t>description[3]
+    column.offsets = <const int64_t *><uintptr_t>description[4]
+    column.first, column.multiplier, column.divisor = description[5:8]
+    return 0
+
+
+cdef Reader _list_reader(tuple description, int64_t rows):
+    """A column of lists: (name, its elements as a column, validity, offsets, first)."""
+    cdef Reader reader = Reader.__new__(Reader)
+    cdef Column elements
+    cdef const uint8_t *validity = <const uint8_t *><uintptr_t>description[2]
+    cdef const int64_t *offsets = <const int64_t *><uintptr_t>description[3]
+    _describe_column(<tuple>description[1], &elements)
+    list_values(&reader.values, &reader.elements, &elements, validity, offsets, description[4], rows)
+    return reader
+
+
 def match_rows(Core core not None, list columns, int64_t rows):
     """Match rows of columns, each (name, type, validity, data, offsets, first, multiplier, divisor) with
-    addresses, or (name, list of values); between `begin_batch` and `end_batch`.
+    addresses, or (name, such a column of elements, validity, offsets, first), or (name, list of values); between
+    `begin_batch` and `end_batch`.
 
     Returns row numbers as int64, and ids as int64 if all are such, otherwise slots as int32.
     """
@@ -54,23 +76,22 @@ def match_rows(Core core not None, list columns, int64_t rows):
                 continue
             column = described.items + described.count
             described.count += 1
-            if len(description) == 2:
-                reader = Reader.__new__(Reader)
-                reader.begin(len(description[1]))
-                for value in description[1]:
-                    reader.read(value)
-                reader.end()
+            if len(description) < 8:
+                if len(description) == 2:
+                    reader = Reader.__new__(Reader)
+                    reader.begin(len(description[1]))
+                    for value in description[1]:
+                        reader.read(value)
+                    reader.end()
+                else:
+                    reader = _list_reader(<tuple>description, rows)
                 keep.append((reader, description[1]))
                 column.type = COLUMN_VALUES
                 column.data = reader.values.items
                 column.first = 0
                 column.validity = NULL
             else:
-                column.type = description[1]
-                column.validity = <const uint8_t *><uintptr_t>description[2]
-                column.data = <const void *><uintptr_t>description[3]
-                column.offsets = <const int64_t *><uintptr_t>description[4]
-                column.first, column.multiplier, column.divisor = description[5:8]
+                _describe_column(<tuple>description, column)
             work.columns[<uint32_t>core.names[name]] = column
             words_push(&present, <uint32_t>core.names[name])
         with nogil:

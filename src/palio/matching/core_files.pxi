@@ -19,8 +19,9 @@ def sections(Core core not None):
         "values": [_view(core.index.values.items, core.index.values.count * sizeof(Interned))],
         "groups": [_view(core.index.groups.items, core.index.groups.count * sizeof(Group))],
         "slots": [_view(core.index.slots.items, core.index.slots.count * 4)],
-        "value_table": [_view(core.index.value_table.items, core.index.value_table.count * 4)],
+        "value_table": [_view(core.index.value_table.items, core.index.value_table.count * sizeof(Lookup))],
         "pairs": [_view(core.index.pairs.items, core.index.pairs.count * sizeof(Pair))],
+        "grams": [_view(core.index.grams.items, core.index.grams.count * sizeof(Gram))],
         "block_tables": [bytes(tables)],
         "blocks": data,
         "id_numbers": [_view(core.id_numbers.items, 0 if core.other_ids else core.id_numbers.count * 8)],
@@ -73,8 +74,10 @@ def mapped(mapping, sections, state):
     core.index.groups.count = sections["groups"][1] // sizeof(Group)
     core.index.slots.items = <uint32_t *>(base + <size_t>sections["slots"][0])
     core.index.slots.count = sections["slots"][1] // 4
-    core.index.value_table.items = <uint32_t *>(base + <size_t>sections["value_table"][0])
-    core.index.value_table.count = sections["value_table"][1] // 4
+    core.index.value_table.items = <Lookup *>(base + <size_t>sections["value_table"][0])
+    core.index.value_table.count = sections["value_table"][1] // sizeof(Lookup)
+    core.index.grams.items = <Gram *>(base + <size_t>sections["grams"][0])
+    core.index.grams.count = sections["grams"][1] // sizeof(Gram)
     core.index.pairs.items = <Pair *>(base + <size_t>sections["pairs"][0])
     core.index.pairs.count = sections["pairs"][1] // sizeof(Pair)
     core.id_numbers.items = <int64_t *>(base + <size_t>sections["id_numbers"][0])
@@ -99,4 +102,4 @@ cdef _view(const void *items, size_t size):
 
 def _layout():
     """What two builds must have in common to read each other's files."""
-    return [sizeof(Attribute), sizeof(Interned), sizeof(Group), sizeof(Pair), sizeof(Block), 5]
+    return [sizeof(Attribute), sizeof(Interned), sizeof(Group), sizeof(Pair), sizeof(Block), sizeof(Lookup), sizeof(Gram), 6]

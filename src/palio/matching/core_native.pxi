@@ -44,7 +44,11 @@ cdef extern from "native/bridge.h" nogil:
     ctypedef struct Group:
         uint32_t key
     ctypedef struct Pair:
-        uint32_t key
+        uint32_t hash
+    ctypedef struct Lookup:
+        uint32_t hash
+    ctypedef struct Gram:
+        uint32_t mark
     ctypedef struct Block:
         uint8_t *data
         uint64_t bytes "bytes"
@@ -61,6 +65,12 @@ cdef extern from "native/bridge.h" nogil:
     ctypedef struct PairVector "Words":
         Pair *items
         size_t count
+    ctypedef struct LookupVector "Words":
+        Lookup *items
+        size_t count
+    ctypedef struct GramVector "Words":
+        Gram *items
+        size_t count
     ctypedef struct BlockVector "Words":
         Block **items
         size_t count
@@ -74,8 +84,10 @@ cdef extern from "native/bridge.h" nogil:
         InternedVector values
         GroupVector groups
         PairVector pairs
+        LookupVector value_table
+        GramVector grams
         BlockVector blocks
-        Words32 slots, value_table
+        Words32 slots
         uint64_t conjunctions, observed
         uint32_t live_values, building, mapped, several
     ctypedef struct Workspace:
@@ -84,6 +96,7 @@ cdef extern from "native/bridge.h" nogil:
         const int64_t *id_numbers
         PyObject *const *id_objects
         const Column **columns
+        uint64_t steps
 
     enum:
         KIND_BOOL
@@ -95,10 +108,15 @@ cdef extern from "native/bridge.h" nogil:
         KIND_LIST
         KIND_ABSENT
         KIND_PREFIX
-        PREFIX_MOST
+        KIND_BYTES_PREFIX
+        KIND_ELEMENT
+        PART_MOST
+        FORBIDDEN
         VIEW_INT
         VIEW_FLOAT
         VIEW_TIME
+        VIEW_LEAST
+        VIEW_MOST
         COLUMN_VALUES
 
     void words_push(Words32 *words, uint32_t word)
@@ -114,12 +132,17 @@ cdef extern from "native/bridge.h" nogil:
     void columns_reserve(Columns *columns, size_t count)
     void columns_free(Columns *columns)
     void event_columns(Workspace *work, const Values *values, Columns *columns, const Words32 *present)
+    void list_values(
+        Values *values, Values *elements, const Column *column, const uint8_t *validity, const int64_t *offsets, int64_t first,
+        int64_t rows
+    )
     void resolve_elements(Values *values, const Values *elements)
 
     uint32_t attribute_new(Index *index)
     uint32_t attribute_view(Index *index, uint32_t attribute, uint32_t view)
     uint32_t slot_new(Index *index)
     uint32_t value_intern(Index *index, uint32_t attribute, Value value)
+    uint32_t value_uses(const Index *index, uint32_t attribute, Value value)
     uint32_t program_store(Index *index, uint32_t attribute, const uint8_t *code, uint32_t length)
     void count_uses(Index *index, const uint32_t *record)
     void index_add(Index *index, uint32_t *record)
@@ -134,6 +157,7 @@ cdef extern from "native/bridge.h" nogil:
     uint64_t index_bytes(const Index *index)
     uint64_t groups_in_use(const Index *index)
     uint64_t blocks_in_use(const Index *index)
+    uint64_t conjunctions_asked(const Index *index)
 
     int choose_kernels(int wide)
     size_t tile_size()

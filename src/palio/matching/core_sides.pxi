@@ -70,7 +70,7 @@ cdef Sort _prefix(tuple ends, Value *value) except *:
     if ends != _constraint.prefix(KIND_STRING, ends[0]):
         return PROGRAM
     _value(ends[0], value)
-    if not 0 < value.length <= PREFIX_MOST:
+    if not 0 < value.length <= PART_MOST:
         return PROGRAM
     value.kind = KIND_PREFIX
     return EQUALITY

@@ -21,14 +21,19 @@ filter that may cover it is first asked whether it selects an example of it.
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Iterator
+from typing import Any, TypeAlias, TypeVar
 
+from palio.matching.leads import glob_blocks
 from palio.model.conjunction import Conjunction
-from palio.model.effort import Undecided
+from palio.model.decision import DecisionNode
+from palio.model.effort import Undecided, spend
 from palio.model.errors import FilterTooLarge
 from palio.model.filter import Filter
-from palio.model.flips import successor
+from palio.model.flips import EVERYTHING, successor
+from palio.model.lists import Has
 from palio.model.notification import Notification
+from palio.model.texts import EndsWith, GlobMatches
 from palio.model.values import Kind
 from palio.model.valueset import ValueSet, union
 
@@ -37,6 +42,12 @@ from palio.model.valueset import ValueSet, union
 # second place.
 Place: TypeAlias = tuple[Any, ...]
 Stretch: TypeAlias = tuple[Place, Place]
+
+# Steps of effort of a look at an outline, which takes up to five microseconds; counted so many at a time.
+LOOK = 20
+LOOKS = 16
+
+Looked = TypeVar("Looked")
 
 _RANKS = {
     Kind.BOOL: 0,
@@ -112,8 +123,18 @@ class Outline:
         """What the filter selects; None if nothing is known. Sought once."""
         if not self._example_sought:
             self._example_sought = True
-            self._example = self.filter.example()
+            self._example = self._made_example() or self.filter.example()
         return self._example
+
+    def _made_example(self) -> Notification | None:
+        """An example of a conjunction of nothing but plain questions, which need no search."""
+        boxes = self.filter.conjunctions
+        if len(boxes) != 1 or not boxes[0].sides or len(self.loose) < len(boxes[0].sides):
+            return None
+        made = {name: _made_value(side) for name, side in boxes[0].sides.items()}
+        if any(value is None for value in made.values()):
+            return None
+        return Notification.of_values(made)
 
 
 def _common_names(boxes: tuple[Conjunction, ...]) -> list[str]:
@@ -171,9 +192,38 @@ def _around(stretches: list[Stretch]) -> Stretch:
     return min(low for low, _ in stretches), max(high for _, high in stretches)
 
 
+def _made_value(side: ValueSet) -> Any:
+    """What satisfies one plain question: its own literals. None where that is not so, or it is none."""
+    kinds = [kind for kind in Kind if side.parts[kind]]
+    if len(kinds) != 1:
+        return None
+    node = side.parts[kinds[0]]
+    if not isinstance(node, DecisionNode) or node.no or node.yes != EVERYTHING[kinds[0]]:
+        return None
+    value: Any
+    match node.atom:
+        case Has():
+            element = _made_value(node.atom.elements)
+            if element is None and all(type(part) is tuple for part in node.atom.elements.parts):
+                element = node.atom.elements.example()
+            value = None if element is None else (element,)
+        case GlobMatches():
+            blocks = glob_blocks(node.atom.pattern).blocks
+            value = "/".join("".join(runs) for block in blocks for runs in block.segments)
+        case EndsWith():
+            value = node.atom.text
+        case _:
+            return None
+    if kinds[0] == Kind.BYTES:
+        value = value.encode("latin-1")
+    return value if value is not None and value in side else None
+
+
 def _example_stretch(kind: Kind, rank: int, side: ValueSet) -> Stretch:
     try:
-        value = side.only(kind).example()
+        value = _made_value(side)
+        if value is None:
+            value = side.only(kind).example()
     except (Undecided, FilterTooLarge):
         return _UNKNOWN
     if value is None or value not in side:
@@ -182,3 +232,11 @@ def _example_stretch(kind: Kind, rank: int, side: ValueSet) -> Stretch:
         return _SOME_LIST
     place = (rank, value.decode("latin-1") if isinstance(value, bytes) else value)
     return place, place
+
+
+def looked_at(several: Iterable[Looked]) -> Iterator[Looked]:
+    """What is looked at one by one: that counts as effort, and whoever asks may have to wait."""
+    for number, one in enumerate(several, start=1):
+        if not number % LOOKS:
+            spend(LOOKS * LOOK)
+        yield one

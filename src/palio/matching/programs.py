@@ -14,6 +14,7 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import Any
 
+from palio.matching.leads import GlobBlocks, glob_blocks
 from palio.model import texts
 from palio.model.decision import DecisionNode, Tree
 from palio.model.flips import EVERYTHING
@@ -21,12 +22,16 @@ from palio.model.lists import Has
 from palio.model.values import Kind
 from palio.model.valueset import ValueSet
 
-_NOTHING, _EVERYTHING, _NUMBERS, _TEXTS, _ENDS_WITH, _CONTAINS, _GLOB, _HAS = range(8)
+_NOTHING, _EVERYTHING, _NUMBERS, _TEXTS, _ENDS_WITH, _CONTAINS, _GLOB, _HAS, _PATH = range(9)
 _ENCODINGS = {int(Kind.STRING): ("utf-8", "surrogatepass"), int(Kind.BYTES): ("latin-1", "strict")}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _BITS = (1 << 64) - 1
 MAX_REMEMBERED = 4_096
+# The words that a glob may need, written: its characters take up to four bytes, and a few words each.
+_WORDS = [struct.pack("<I", number) for number in range(16 * texts.MAX_GLOB_CHARACTERS)]
+# A block of a glob with more segments than these is run by its machine: it would be tried at each place anew.
+MAX_TRIED_SEGMENTS = 8
 
 
 def microseconds(moment: datetime) -> int:
@@ -36,10 +41,32 @@ def microseconds(moment: datetime) -> int:
 
 def compiled(values: ValueSet) -> bytes:
     """The program of a set."""
-    for part in values.parts:
+    for kind, part in enumerate(values.parts):
         if type(part) is not tuple:
+            assert isinstance(part, DecisionNode)
+            head = _LONE_HEADS.get(kind)
+            if head is not None and _is_lone_question(values, kind, part):
+                writer = _ProgramWriter(head)
+                writer.ask(kind, part.atom, _LONE_YES, _LONE_NO)
+                return bytes(writer.output)
             return _compiled(values.absent, values.parts)
     return _remembered(values.absent, values.parts)
+
+
+# A program that asks one question, the commonest of those that are written again for each filter, has this
+# before it: the places of its parts, all of them nothing but one, and what is behind either answer.
+_LONE_NO, _LONE_YES, _LONE_QUESTION = 32, 36, 40
+_LONE_HEADS = {
+    kind: struct.pack(
+        "<10I", 0, *(_LONE_QUESTION if one == kind else _LONE_NO for one in Kind), _NOTHING, _EVERYTHING
+    )
+    for kind in _ENCODINGS
+}
+
+
+def _is_lone_question(values: ValueSet, kind: int, node: DecisionNode) -> bool:
+    others = (*values.parts[:kind], *values.parts[kind + 1 :])
+    return not values.absent and not any(others) and not node.no and node.yes == EVERYTHING[kind]
 
 
 def _compiled(absent: bool, parts: tuple[Tree, ...]) -> bytes:
@@ -53,8 +80,8 @@ _remembered = lru_cache(MAX_REMEMBERED)(_compiled)
 
 
 class _ProgramWriter:
-    def __init__(self) -> None:
-        self.output = bytearray()
+    def __init__(self, head: bytes = b"") -> None:
+        self.output = bytearray(head)
         self._known: dict[Any, int] = {}
 
     def table(self, values: ValueSet) -> int:
@@ -94,15 +121,23 @@ class _ProgramWriter:
 
     def _question(self, kind: int, node: DecisionNode) -> int:
         yes, no = self._node(kind, node.yes), self._node(kind, node.no)
-        atom = node.atom
+        return self.ask(kind, node.atom, yes, no)
+
+    def ask(self, kind: int, atom: Any, yes: int, no: int) -> int:
+        """A question and where its answers lead; returns where it is."""
         elements = self.table(atom.elements) if isinstance(atom, Has) else 0
         at = len(self.output)
         match atom:
             case Has():
                 self.output += struct.pack("<4I", _HAS, yes, no, elements)
             case texts.GlobMatches():
-                self.output += struct.pack("<3I", _GLOB, yes, no)
-                self._glob(texts.machine(atom.pattern))
+                blocks = glob_blocks(atom.pattern)
+                if any(len(block.segments) > MAX_TRIED_SEGMENTS for block in blocks.blocks):
+                    self.output += struct.pack("<3I", _GLOB, yes, no)
+                    self._glob(texts.machine(atom.pattern))
+                else:
+                    self.output += struct.pack("<3I", _PATH, yes, no)
+                    self._path(blocks)
             case texts.EndsWith():
                 raw = atom.text.encode(*_ENCODINGS[kind])
                 question = _CONTAINS if isinstance(atom, texts.Contains) else _ENDS_WITH
@@ -111,6 +146,20 @@ class _ProgramWriter:
             case _:
                 raise TypeError(f"There is no program for {atom!r}.")
         return at
+
+    def _path(self, glob: GlobBlocks) -> None:
+        words = _WORDS
+        written = [words[glob.open_begin], words[glob.open_end], words[len(glob.blocks)]]
+        for block in glob.blocks:
+            parts = []
+            for segment in block.segments:
+                parts.append(words[len(segment)])
+                for run in segment:
+                    raw = run.encode("utf-8", "surrogatepass")
+                    parts += (words[len(raw)], raw, b"\0\0\0"[: -len(raw) % 4])
+            inside = b"".join(parts)
+            written += (words[len(inside) // 4], words[len(block.segments)], inside)
+        self.output += b"".join(written)
 
     def _glob(self, machine: texts.Machine) -> None:
         words = machine.last.bit_length() // 64 + 1

@@ -7,12 +7,14 @@ set a bound on it.
 
 The estimate takes attributes as independent and values as uniform: on each side, every kind of value that
 is allowed counts alike; within a kind, finite sets are counted, ranges are measured by their length, and
-where text or list questions are involved a real part counts as one half.
+where text or list questions are involved a real part counts as one half. However little it is, what a merge
+adds has a share: zero means that nothing is added.
 """
 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -31,10 +33,15 @@ if TYPE_CHECKING:
     from palio.model.filter import Filter
 
 
+# The share of what is too little to be measured: one value among all floats, some texts among all.
+LEAST_SHARE = sys.float_info.min
+
+
 class Merge(msgspec.Struct, frozen=True):
     """The merged filter; `extra` selects what it does beyond the two, `extra_share` estimates how much.
 
-    A share of 0 means a perfect merge, 0.25 that a quarter of the merged filter's volume is unwanted.
+    A share of 0 means a perfect merge, and only that; 0.25 means that a quarter of the merged filter's volume
+    is unwanted.
     """
 
     filter: Filter
@@ -50,7 +57,8 @@ def merge_boxes(left: Conjunction, right: Conjunction) -> tuple[Conjunction, tup
     """
     box = join(left, right)
     pieces, share = excess(box, [left, right])
-    return box, settle(pieces), share
+    extra = settle(pieces)
+    return box, extra, share if extra else 0.0
 
 
 def excess(box: Conjunction, parts: Sequence[Conjunction]) -> tuple[list[Conjunction], float]:
@@ -62,7 +70,8 @@ def excess(box: Conjunction, parts: Sequence[Conjunction]) -> tuple[list[Conjunc
         pieces = pieces_outside(box, parts, Effort(MAX_EFFORT, STEPS))
     except Undecided:
         raise FilterTooLarge(limit=MAX_EFFORT, got=MAX_EFFORT + 1, what="pieces or more to merge") from None
-    return pieces, min(1.0, math.fsum(_volume_share(piece, box) for piece in pieces))
+    share = min(1.0, math.fsum(_volume_share(piece, box) for piece in pieces))
+    return pieces, max(share, LEAST_SHARE) if pieces else 0.0
 
 
 def _volume_share(piece: Conjunction, whole: Conjunction) -> float:
@@ -73,8 +82,10 @@ def side_share(part: ValueSet, whole: ValueSet) -> float:
     """The estimated share of a set that a subset of it takes up."""
     shares = [float(part.absent)] if whole.absent else []
     numbers = [kind for kind in (Kind.INT, Kind.FLOAT) if whole.parts[kind]]
-    # Without a demanded type the two kinds of numbers say the same twice; the floats measure it.
-    skipped = numbers[:-1]
+    # Without a demanded type the two kinds of numbers say the same twice, and the floats measure it; with one
+    # each counts.
+    is_typed = bool(part.parts[Kind.INT]) and not part.parts[Kind.FLOAT]
+    skipped = [] if is_typed else numbers[:-1]
     for kind in Kind:
         if whole.parts[kind] and kind not in skipped:
             shares.append(_part_share(kind, part.parts[kind], whole.parts[kind]))

@@ -151,6 +151,11 @@ class GlobMistake(ValueError):
 _Segment: TypeAlias = "list[str | None] | None"
 
 
+def glob_segments(pattern: str) -> list[_Segment]:
+    """The segments of a pattern that has been checked."""
+    return _segments(pattern)
+
+
 def check_glob(pattern: str) -> None:
     """Raise `GlobMistake` if the pattern means nothing."""
     _segments(pattern)

@@ -103,12 +103,53 @@ static uint64_t blocks_in_use(const Index *index) {
     return count;
 }
 
+/* How many conjunctions have nothing to be found by but an attribute's presence, and have to be asked a program each. */
+static uint64_t conjunctions_asked(const Index *index) {
+    uint64_t count = 0;
+    for (size_t i = 0; i < index->groups.count; i++) {
+        const Group *group = index->groups.items + i;
+        if (group->key == NOWHERE || !group->live || vouched(index, group)) continue;
+        if (group->chunk)
+            for (const uint32_t *record = loose_records(index, group); record < loose_end(index, group); record += record_words(record))
+                count += record[0] != NOWHERE && programs_of(record);
+        for (uint32_t number = group->block; number; number = index->blocks.items[number - 1]->next) {
+            const Block *block = index->blocks.items[number - 1];
+            for (uint32_t position = 0; block->extras && position < block->size; position++) {
+                const uint32_t extra = block_extras(block)[position];
+                count += extra && index->arena.words.items[extra + 1];
+            }
+        }
+    }
+    return count;
+}
+
 /* Lists were read with the place of their first element; now that the elements stay where they are, point there. */
 static void resolve_elements(Values *values, const Values *elements) {
     for (size_t i = 0; i < values->count; i++) {
         Value *value = values->items + i;
         if (value->kind == KIND_LIST) value->as.elements = elements->items ? elements->items + value->as.integer : NULL;
     }
+}
+
+/* The rows of a column of lists: where each begins among the elements, which are a column themselves. A list with an element
+   that is absent is absent. */
+static void list_values(Values *values, Values *elements, const Column *column, const uint8_t *validity, const int64_t *offsets,
+                        int64_t first, int64_t rows) {
+    RESERVE(*values, (size_t)rows + 1);
+    for (int64_t row = first; row < first + rows; row++) {
+        Value list = {KIND_LIST, 0, {0}};
+        list.as.integer = (int64_t)elements->count;
+        if (validity && !bit_at(validity, row)) list.kind = KIND_ABSENT;
+        for (int64_t at = offsets[row]; list.kind == KIND_LIST && at < offsets[row + 1]; at++) {
+            Value element = value_at(column, at);
+            if (element.kind == KIND_ABSENT) list.kind = KIND_ABSENT;
+            else PUSH(*elements, element);
+        }
+        if (list.kind == KIND_ABSENT) elements->count = (size_t)list.as.integer;
+        else list.length = (uint32_t)(elements->count - (size_t)list.as.integer);
+        values->items[values->count++] = list;
+    }
+    resolve_elements(values, elements);
 }
 
 /* One row: a column for each value. */

@@ -4,10 +4,12 @@
 
        slot | counts | equalities ... | ranges (attribute, low, high) ... | programs ...
 
-   Its group is that of its rarest equality, or, where that one is common, of its two rarest; without an
-   equality it is that of the rarest attribute that it needs to be present; without any, group 0. Which is
-   rarest is known from the events observed or, before there are enough, from the filters themselves. The
-   equalities that make up the key come first in the record.
+   Equalities are interned values that an event has to have: values proper, beginnings, ends and factors of texts, elements
+   of lists, the presence of an attribute; or that it must not have, with the bit FORBIDDEN. Its group is that of its rarest
+   equality proper, or, where that one is common, of its two rarest (factors and elements are in no pair: an event may
+   have thousands of them); without one it is that of the rarest attribute that it needs to be present; without any,
+   group 0. Which is rarest is known from the events observed or, before there are enough, from the filters
+   themselves. The equalities that make up the key come first in the record.
 
    Where even the rarest attribute of some ranges is common, its being there tells little, and many groups of a few
    hundred cost an event more than a single one of all of them: such ranges are pooled in group 0, as long as it has no more
@@ -21,7 +23,7 @@
 #ifndef PALIO_GROUPS_H
 #define PALIO_GROUPS_H
 
-#include "interning.h"
+#include "factors.h"
 
 #define CROWDED 32u         /* a key of one value with more members is worth being made a pair */
 #define COMMON 16u          /* a value with more uses is paired from the beginning */
@@ -54,6 +56,17 @@ static Rank record_rank(const uint32_t *record, uint32_t group, uint32_t at) {
 
 static void ranks_sort(Ranks *ranks) {
     if (ranks->count) qsort(ranks->items, ranks->count, sizeof *ranks->items, rank_order);
+}
+
+#define FORBIDDEN ((uint32_t)1 << 31)
+
+/* Whether an equality can be a key, and whether it can be one of a pair. */
+INLINE int can_be_key(const Index *index, uint32_t equality) {
+    return !(equality & FORBIDDEN) && index->values.items[equality].kind != KIND_PRESENCE;
+}
+INLINE int can_be_paired(const Index *index, uint32_t equality) {
+    const uint32_t kind = index->values.items[equality].kind;
+    return !(kind & KIND_ELEMENT) && !kind_is_factor(kind);
 }
 
 /* A program in the arena: words in all, attribute, then the bytes. */
@@ -96,43 +109,53 @@ static uint32_t pool_room(const Index *index) {
 
 typedef struct { uint32_t key, partner; } Key;
 
+/* Put the rarest equality at or behind `front` that can be a key there (of a pair, if it is to be the second); whether
+   there is one. */
+static int bring_rarest(const Index *index, uint32_t *equalities, uint32_t count, uint32_t front) {
+    uint32_t rarest = count, value;
+    for (uint32_t i = front; i < count; i++) {
+        if (!can_be_key(index, equalities[i]) || (front && !can_be_paired(index, equalities[i]))) continue;
+        if (rarest == count || rarity(index, equalities[i]) < rarity(index, equalities[rarest])) rarest = i;
+    }
+    if (rarest == count) return 0;
+    value = equalities[rarest];
+    equalities[rarest] = equalities[front];
+    equalities[front] = value;
+    return 1;
+}
+
 /* The key that suits a record best, where `room` is left in the pool; its equalities are put into the order that goes with it. */
 static Key choose_key(const Index *index, uint32_t *record, uint32_t room) {
     uint32_t count = equalities_of(record), *equalities = record + RECORD_HEAD;
     const uint32_t *ranges = equalities + count, *programs = ranges + RANGE_WORDS * ranges_of(record);
     Key key = {0, 0};
     double best = 0;
-    for (uint32_t front = 0; front < 2 && front < count; front++) {
-        uint32_t rarest = front, value;
-        for (uint32_t i = front + 1; i < count; i++)
-            if (rarity(index, equalities[i]) < rarity(index, equalities[rarest])) rarest = i;
-        value = equalities[rarest];
-        equalities[rarest] = equalities[front];
-        equalities[front] = value;
-    }
-    if (count) {
+    if (count && bring_rarest(index, equalities, count, 0)) {
         key.key = equalities[0];
-        if (count > 1 && index->values.items[key.key].uses > COMMON) {
+        if (count > 1 && index->values.items[key.key].uses > COMMON && can_be_paired(index, key.key)
+            && bring_rarest(index, equalities, count, 1)) {
             key.partner = equalities[1];
             if (key.partner < key.key) key = (Key){key.partner, key.key};
         }
         return key;
     }
-    for (uint32_t i = 0; i < ranges_of(record) + programs_of(record); i++) {
-        uint32_t attribute, presence;
+    for (uint32_t i = 0; i < count + ranges_of(record) + programs_of(record); i++) {
+        uint32_t presence;
         double rare;
-        if (i < ranges_of(record)) {
-            attribute = ranges[RANGE_WORDS * i];
+        if (i < count) {
+            if (equalities[i] & FORBIDDEN) continue;
+            presence = equalities[i];
+        } else if (i < count + ranges_of(record)) {
+            presence = index->attributes.items[ranges[RANGE_WORDS * (i - count)]].presence;
         } else {
-            const uint32_t *program = program_at(index, programs[i - ranges_of(record)]);
+            const uint32_t *program = program_at(index, programs[i - count - ranges_of(record)]);
             if (program[2]) continue; /* it allows absence */
-            attribute = program[1];
+            presence = index->attributes.items[program[1]].presence;
         }
-        presence = index->attributes.items[attribute].presence;
         rare = rarity(index, presence);
         if (!key.key || rare < best) key.key = presence, best = rare;
     }
-    if (key.key && room && !programs_of(record) && is_common(index, key.key)) key.key = 0;
+    if (key.key && room && !count && !programs_of(record) && is_common(index, key.key)) key.key = 0;
     return key;
 }
 

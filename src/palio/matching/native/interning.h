@@ -1,8 +1,9 @@
 /* The index as a whole, and its two hash tables: interned values, and groups by pairs of them.
 
-   Both tables are open, with linear probing and deletion by shifting back, so no graves pile up. The one of pairs is kept
-   at most half full and says no more of a pair than its hash: an event asks for hundreds of pairs, half of which
-   nobody has, and each is to cost one cache line. Who has the pair is confirmed at the group. */
+   Both tables are open, with linear probing and deletion by shifting back, so no graves pile up. Both have a part of the
+   hash beside the number, so that what nobody has costs one cache line: an event asks for hundreds of pairs and for all
+   lengths of prefixes and suffixes, most of which nobody has. The table of pairs is kept at most half full and says no more
+   of a pair than its hash; who has the pair is confirmed at the group. */
 
 #ifndef PALIO_INTERNING_H
 #define PALIO_INTERNING_H
@@ -24,6 +25,15 @@ typedef struct {
     uint32_t group; /* 0 if there is none */
 } Pair;
 
+/* An interned value by the upper half of its hash; its lower half is where it would like to be. */
+typedef struct { uint32_t hash, number; } Lookup;
+
+/* Factors with a gram in common; see factors.h. */
+typedef struct {
+    uint32_t mark;  /* of the gram's hash the uppermost bits, and how many there are */
+    uint32_t first; /* an interned value; 0 if there is none */
+} Gram;
+
 /* Where a conjunction is: in its group's chunk if block is NOWHERE, otherwise at a position of a block. */
 typedef struct {
     uint32_t next; /* of the same slot, + 1 */
@@ -39,11 +49,12 @@ typedef struct {
     VECTOR(Group) groups;
     VECTOR(Place) places;
     Words slots; /* the first place of each slot, + 1; 0 is none */
-    Words value_table;
+    VECTOR(Lookup) value_table;
     VECTOR(Pair) pairs;
+    VECTOR(Gram) grams;
     Blocks blocks;
     uint64_t conjunctions, observed;
-    uint32_t live_values, live_pairs;
+    uint32_t live_values, live_pairs, live_grams;
     uint32_t free_value, free_group, free_place, free_block; /* heads of lists, + 1 */
     uint32_t several; /* whether a slot has ever had more than one place */
     uint32_t building; /* in bulk: blocks are made late */
@@ -63,25 +74,28 @@ static int value_equals(const Index *index, uint32_t number, uint64_t hash, uint
 /* The number of an interned value, or 0. */
 static uint32_t value_find(const Index *index, uint64_t hash, uint32_t attribute, uint32_t kind, uint64_t payload,
                            const uint8_t *text, uint32_t length) {
-    size_t mask = index->value_table.count - 1;
+    const size_t mask = index->value_table.count - 1;
     if (!index->value_table.count) return 0;
     for (size_t at = (size_t)hash & mask;; at = (at + 1) & mask) {
-        uint32_t number = index->value_table.items[at];
-        if (!number) return 0;
-        if (value_equals(index, number, hash, attribute, kind, payload, text, length)) return number;
+        const Lookup entry = index->value_table.items[at];
+        if (!entry.number) return 0;
+        if (entry.hash == hash >> 32 && value_equals(index, entry.number, hash, attribute, kind, payload, text, length))
+            return entry.number;
     }
 }
 
 static void value_table_put(Index *index, uint32_t number) {
-    size_t mask = index->value_table.count - 1, at = (size_t)index->values.items[number].hash & mask;
-    while (index->value_table.items[at]) at = (at + 1) & mask;
-    index->value_table.items[at] = number;
+    const uint64_t hash = index->values.items[number].hash;
+    size_t mask = index->value_table.count - 1, at = (size_t)hash & mask;
+    while (index->value_table.items[at].number) at = (at + 1) & mask;
+    index->value_table.items[at] = (Lookup){(uint32_t)(hash >> 32), number};
 }
 
 static void value_table_grow(Index *index) {
     size_t wanted = index->value_table.count ? index->value_table.count * 2 : 64;
     RELEASE(index->value_table);
-    index->value_table.items = allocate_zeroed(wanted * 4);
+    index->value_table.items = allocate_pages(wanted * sizeof(Lookup));
+    memset(index->value_table.items, 0, wanted * sizeof(Lookup));
     index->value_table.count = index->value_table.capacity = wanted;
     for (uint32_t number = 1; number < index->values.count; number++)
         if (index->values.items[number].attribute != NOWHERE && index->values.items[number].kind != KIND_PRESENCE)
@@ -104,6 +118,10 @@ static uint32_t value_new(Index *index, Interned value) {
     return number;
 }
 
+/* In factors.h: where a factor is found from, and no longer. */
+static void factor_enter(Index *index, uint32_t number);
+static void factor_leave(Index *index, uint32_t number);
+
 /* Intern a value, or find it; the caller counts the use. */
 static uint32_t value_intern(Index *index, uint32_t attribute, Value from) {
     uint32_t kind = 0, number;
@@ -121,30 +139,53 @@ static uint32_t value_intern(Index *index, uint32_t attribute, Value from) {
     value.hash = hash;
     value.payload = payload;
     value.attribute = attribute;
-    value.kind = kind;
+    value.kind = (uint8_t)kind;
     value.length = kind_is_text(kind) ? from.length : 0;
     number = value_new(index, value);
     index->attributes.items[attribute].equality |= (uint32_t)1 << kind;
-    if (kind == KIND_PREFIX) index->attributes.items[attribute].prefixes |= (uint64_t)1 << (from.length - 1);
+    switch (kind_within(kind)) {
+    case KIND_PREFIX:
+    case KIND_BYTES_PREFIX:
+        index->attributes.items[attribute].prefixes |= (uint64_t)1 << (from.length - 1);
+        break;
+    case KIND_SUFFIX:
+    case KIND_BYTES_SUFFIX:
+        index->attributes.items[attribute].suffixes |= (uint64_t)1 << (from.length - 1);
+        break;
+    case KIND_FACTOR:
+    case KIND_BYTES_FACTOR:
+        factor_enter(index, number);
+    }
     index->live_values++;
     if ((uint64_t)index->live_values * 3 > (uint64_t)index->value_table.count * 2) value_table_grow(index);
     else value_table_put(index, number);
     return number;
 }
 
-/* One use less; a value without uses is forgotten. */
+/* How many conjunctions demand a value; 0 also if it is not interned. */
+static uint32_t value_uses(const Index *index, uint32_t attribute, Value from) {
+    uint32_t kind = 0, number;
+    uint64_t payload = 0;
+    if (!equality_payload(from, &kind, &payload)) return 0;
+    number = value_find(index, equality_hash(attribute, kind, payload, from.as.text, from.length), attribute, kind, payload,
+                        from.as.text, from.length);
+    return number ? index->values.items[number].uses : 0;
+}
+
+/* One use less; a value without uses is forgotten, but for the presence of an attribute. */
 static void value_release(Index *index, uint32_t number) {
     Interned *value = index->values.items + number;
     size_t mask = index->value_table.count - 1, at = (size_t)value->hash & mask, next;
-    if (--value->uses) return;
-    while (index->value_table.items[at] != number) at = (at + 1) & mask;
-    for (next = (at + 1) & mask; index->value_table.items[next]; next = (next + 1) & mask) {
-        size_t home = (size_t)index->values.items[index->value_table.items[next]].hash & mask;
+    if (--value->uses || value->kind == KIND_PRESENCE) return;
+    if (kind_is_factor(value->kind)) factor_leave(index, number);
+    while (index->value_table.items[at].number != number) at = (at + 1) & mask;
+    for (next = (at + 1) & mask; index->value_table.items[next].number; next = (next + 1) & mask) {
+        size_t home = (size_t)index->values.items[index->value_table.items[next].number].hash & mask;
         if (((next - home) & mask) < ((next - at) & mask)) continue; /* it may not move before its home */
         index->value_table.items[at] = index->value_table.items[next];
         at = next;
     }
-    index->value_table.items[at] = 0;
+    index->value_table.items[at] = (Lookup){0, 0};
     if (kind_is_text(value->kind) && value->length)
         arena_give_back(&index->arena, (uint32_t)value->payload, (value->length + 3) / 4);
     memset(value, 0, sizeof *value);

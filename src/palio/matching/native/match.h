@@ -24,12 +24,13 @@ static double *numbers_for(Workspace *work, const Index *index, uint32_t attribu
     return numbers;
 }
 
-/* An attribute is there for an event: note its key, if there is a group for it. */
+/* An attribute is there for an event: note its key, if there is a group for it; or as a value, if somebody demands it. */
 INLINE void note_presence(Index *index, Workspace *work, uint32_t attribute, uint32_t event, uint32_t stride) {
     const uint32_t number = index->attributes.items[attribute].presence;
     Interned *presence = index->values.items + number;
     if (!index->mapped) COUNT_UP(presence->seen);
-    if (presence->group) work->presences.items[(size_t)event * stride + work->value_counts.items[2 * event + 1]++] = number;
+    if (presence->uses) work->values.items[(size_t)event * stride + work->value_counts.items[2 * event]++] = number;
+    else if (presence->group) work->presences.items[(size_t)event * stride + work->value_counts.items[2 * event + 1]++] = number;
 }
 
 /* Note a value of an event that some filter demands, if one does. */
@@ -41,6 +42,26 @@ INLINE void note_value(Index *index, Workspace *work, uint32_t attribute, uint32
     work->values.items[(size_t)event * stride + work->value_counts.items[2 * event]++] = found;
     if (!index->mapped) COUNT_UP(index->values.items[found].seen);
 }
+
+/* Note how a text begins and how it ends, as far as some filter asks. */
+static void note_parts(Index *index, Workspace *work, uint32_t number, Value value, uint32_t event, uint32_t stride) {
+    const Attribute *attribute = index->attributes.items + number;
+    const uint32_t beginning = kind_of_beginning(value.kind), length = value.length;
+    if (attribute->equality >> beginning & 1)
+        for (uint64_t lengths = attribute->prefixes; lengths; lengths &= lengths - 1) {
+            const uint32_t part = LOWEST_BIT(lengths) + 1;
+            if (part > length) break;
+            note_value(index, work, number, beginning, 0, value.as.text, part, event, stride);
+        }
+    if (attribute->equality >> (beginning + 1) & 1)
+        for (uint64_t lengths = attribute->suffixes; lengths; lengths &= lengths - 1) {
+            const uint32_t part = LOWEST_BIT(lengths) + 1;
+            if (part > length) break;
+            note_value(index, work, number, beginning + 1, 0, value.as.text + (length - part), part, event, stride);
+        }
+}
+
+#define SCANNED_KINDS ((UINT32_MAX << KIND_ELEMENT) | 1u << KIND_FACTOR | 1u << KIND_BYTES_FACTOR)
 
 /* Read a column: numbers, and the keys that it gives to each event. */
 static void read_column(Index *index, Workspace *work, uint32_t number, int64_t row, uint32_t events, uint32_t stride) {
@@ -57,12 +78,10 @@ static void read_column(Index *index, Workspace *work, uint32_t number, int64_t 
         if (!attribute->equality) continue;
         if (equality_payload(value, &kind, &payload) && attribute->equality >> kind & 1)
             note_value(index, work, number, kind, payload, value.as.text, value.length, e, stride);
-        if (value.kind != KIND_STRING) continue;
-        for (uint64_t lengths = attribute->prefixes; lengths; lengths &= lengths - 1) {
-            const uint32_t length = LOWEST_BIT(lengths) + 1;
-            if (length > value.length) break;
-            note_value(index, work, number, KIND_PREFIX, 0, value.as.text, length, e, stride);
-        }
+        if (value.kind != KIND_STRING && value.kind != KIND_BYTES && value.kind != KIND_LIST) continue;
+        if (value.kind != KIND_LIST && (attribute->prefixes | attribute->suffixes))
+            note_parts(index, work, number, value, e, stride);
+        if (attribute->equality & SCANNED_KINDS) note_hits(index, work, number, value, e);
     }
     for (uint32_t view = 0; view < VIEWS; view++) {
         const uint32_t seen = attribute->views[view] - 1;
@@ -84,12 +103,14 @@ static void find_in_tile(Index *index, Workspace *work, const uint32_t *present,
     for (uint32_t p = 0; p < present_count; p++) {
         const Attribute *attribute = index->attributes.items + present[p];
         for (uint32_t view = 0; view < VIEWS; view++) lines += attribute->views[view] != 0;
-        stride += 1 + BITS_SET(attribute->prefixes);
+        stride += 1 + BITS_SET(attribute->prefixes) + BITS_SET(attribute->suffixes);
     }
     lines += present_count;
-    if (stride < lines) stride = lines;
+    stride += lines; /* presences, among the values or on their own */
     work->row = row;
     work->events = events;
+    work->stride = stride;
+    work->event_hits.count = 0;
     work->tile_order.count = work->lines.count = 0;
     work->visits.count = work->segments.count = work->found.count = 0;
     RESERVE(work->number_memory, (size_t)lines * events);
@@ -105,15 +126,16 @@ static void find_in_tile(Index *index, Workspace *work, const uint32_t *present,
         work->sorted_at.count = index->attributes.count;
     }
     for (uint32_t p = 0; p < present_count; p++) read_column(index, work, present[p], row, events, stride);
+    gather_hits(work);
     for (uint32_t e = 0; e < events; e += EVENTS_TOGETHER)
-        visit_together(index, work, e, events - e < EVENTS_TOGETHER ? events : e + EVENTS_TOGETHER, stride);
+        visit_together(index, work, e, events - e < EVENTS_TOGETHER ? events : e + EVENTS_TOGETHER);
     if (work->visits.count > 1) qsort(work->visits.items, work->visits.count, sizeof(Visit), visit_order);
-    if (events == 1 && work->visits.count) sweep_lone(index, work, work->visits.items, work->visits.count, stride);
+    if (events == 1 && work->visits.count) sweep_lone(index, work, work->visits.items, work->visits.count);
     for (size_t start = 0, stop; events > 1 && start < work->visits.count; start = stop) {
         stop = start + 1;
         while (stop < work->visits.count && work->visits.items[stop].group == work->visits.items[start].group) stop++;
-        if (stop - start > 1) sweep_group(index, work, work->visits.items + start, (uint32_t)(stop - start), stride);
-        else sweep_lone(index, work, work->visits.items + start, 1, stride);
+        if (stop - start > 1) sweep_group(index, work, work->visits.items + start, (uint32_t)(stop - start));
+        else sweep_lone(index, work, work->visits.items + start, 1);
     }
     for (size_t line = 0; line < work->lines.count; line++) {
         work->numbers[work->lines.items[line]] = work->absent;

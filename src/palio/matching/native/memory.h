@@ -195,6 +195,15 @@ INLINE uint64_t load_bits(const void *from) {
     return value;
 }
 
+/* Eight bytes of a text, the first in the lowest place whatever the machine's order. */
+INLINE uint64_t load_gram(const void *from) {
+    uint64_t value = load_bits(from);
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__
+    value = __builtin_bswap64(value);
+#endif
+    return value;
+}
+
 INLINE uint32_t load_word(const void *from) {
     uint32_t value;
     memcpy(&value, from, sizeof value);

@@ -7,9 +7,11 @@
 #ifndef PALIO_PROGRAMS_H
 #define PALIO_PROGRAMS_H
 
+#include "searching.h"
 #include "values.h"
 
-enum { NODE_NOTHING, NODE_EVERYTHING, NODE_NUMBERS, NODE_TEXTS, NODE_ENDS_WITH, NODE_CONTAINS, NODE_GLOB, NODE_HAS };
+enum { NODE_NOTHING, NODE_EVERYTHING, NODE_NUMBERS, NODE_TEXTS, NODE_ENDS_WITH, NODE_CONTAINS, NODE_GLOB, NODE_HAS,
+       NODE_PATH };
 
 #define GLOB_WORDS_MOST 40 /* 1,024 characters take up at most 2,050 places */
 
@@ -18,20 +20,6 @@ static int texts_compare(const uint8_t *left, uint32_t left_length, const uint8_
     int order = common ? memcmp(left, right, common) : 0;
     if (order) return order;
     return left_length < right_length ? -1 : left_length > right_length;
-}
-
-static int text_contains(const uint8_t *text, uint32_t length, const uint8_t *part, uint32_t part_length) {
-    const uint8_t *end;
-    if (!part_length) return 1;
-    if (part_length > length) return 0;
-    end = text + (length - part_length) + 1;
-    while (text < end) {
-        const uint8_t *found = memchr(text, part[0], (size_t)(end - text));
-        if (!found) return 0;
-        if (!memcmp(found, part, part_length)) return 1;
-        text = found + 1;
-    }
-    return 0;
 }
 
 /* One code point; texts are valid UTF-8 (lone surrogates, if any, as three bytes each). */
@@ -129,8 +117,9 @@ static int flips_hold(const uint8_t *node, Value value) {
 }
 
 /* Whether a value is in the set whose table of parts lies at `parts`. */
-static int program_holds(const uint8_t *program, uint32_t parts, Value value) {
+static int program_holds(const uint8_t *program, uint32_t parts, Value value, uint64_t *steps) {
     uint32_t at;
+    ++*steps;
     if (value.kind >= KIND_ABSENT) return (int)load_word(program + parts);
     at = load_word(program + parts + 4 + 4 * value.kind);
     for (;;) {
@@ -150,14 +139,18 @@ static int program_holds(const uint8_t *program, uint32_t parts, Value value) {
             break;
         }
         case NODE_CONTAINS:
-            yes = text_contains(value.as.text, value.length, node + 16, load_word(node + 12));
+            yes = text_find(value.as.text, value.as.text + value.length, node + 16, load_word(node + 12), steps) != NULL;
             break;
         case NODE_GLOB:
+            *steps += value.length;
             yes = glob_holds(node, value.as.text, value.length);
+            break;
+        case NODE_PATH:
+            yes = path_holds(node + 12, value.as.text, value.length, steps);
             break;
         default: /* NODE_HAS: elements are no lists themselves, so this goes one level deep */
             for (uint32_t i = 0; i < value.length && !yes; i++)
-                yes = program_holds(program, load_word(node + 12), value.as.elements[i]);
+                yes = program_holds(program, load_word(node + 12), value.as.elements[i], steps);
         }
         at = load_word(node + (yes ? 4 : 8));
     }

@@ -5,29 +5,38 @@
 #ifndef PALIO_SWEEPING_H
 #define PALIO_SWEEPING_H
 
-#include "workspace.h"
+#include "scanning.h"
 
-INLINE int programs_hold(const Index *index, const Workspace *work, const uint32_t *programs, uint32_t count, uint32_t event) {
+INLINE int programs_hold(const Index *index, Workspace *work, const uint32_t *programs, uint32_t count, uint32_t event) {
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t *program = program_at(index, programs[i]);
         const Column *column = work->columns[program[1]];
         Value value = {KIND_ABSENT, 0, {0}};
         if (column) value = value_at(column, work->row + event);
-        if (!program_holds((const uint8_t *)(program + 2), 0, value)) return 0;
+        if (!program_holds((const uint8_t *)(program + 2), 0, value, &work->steps)) return 0;
     }
     return 1;
 }
 
+/* Whether an event has an interned value, or, where it is a forbidden one, has it not. */
+INLINE int is_demanded(const Workspace *work, uint32_t equality) {
+    return bit_of(work->demanded, equality & ~FORBIDDEN) ^ (int)(equality >> 31);
+}
+
 /* Whether what a record demands besides ranges holds. */
-INLINE int demands_hold(const Index *index, const Workspace *work, const uint32_t *values, uint32_t value_count,
+INLINE int demands_hold(const Index *index, Workspace *work, const uint32_t *values, uint32_t value_count,
                         const uint32_t *programs, uint32_t program_count, uint32_t event) {
     for (uint32_t i = 0; i < value_count; i++)
-        if (!bit_of(work->demanded, values[i])) return 0;
+        if (!is_demanded(work, values[i])) return 0;
     return programs_hold(index, work, programs, program_count, event);
 }
 
-INLINE void mark_demanded(Workspace *work, const uint32_t *values, uint32_t count) {
+/* Set the bits of all that an event has, or clear them again. */
+static void mark_demanded(Workspace *work, uint32_t event) {
+    const uint32_t *values = work->values.items + (size_t)event * work->stride, count = work->value_counts.items[2 * event];
     for (uint32_t i = 0; i < count; i++) flip(work->demanded, values[i]);
+    for (uint32_t i = work->hit_starts.items[event]; i < work->hit_starts.items[event + 1]; i++)
+        flip(work->demanded, work->hits.items[i].value);
 }
 
 /* All events of the tile in the order of an attribute; kept until the tile is done. */
@@ -79,8 +88,7 @@ static uint32_t sorted_for(Workspace *work, uint32_t attribute, const Visit *vis
     return at;
 }
 
-static void extract(const Index *index, Workspace *work, const Block *block, const uint64_t *accumulator, uint32_t event,
-                    const uint32_t *values, uint32_t value_count) {
+static void extract(const Index *index, Workspace *work, const Block *block, const uint64_t *accumulator, uint32_t event) {
     size_t start = work->found.count;
     Segment segment;
     RESERVE(work->found, start + block->size + 4);
@@ -90,7 +98,7 @@ static void extract(const Index *index, Workspace *work, const Block *block, con
                                                 : survivors(accumulator, block->words, block_slots(block), found);
     } else {
         const uint32_t *extras = block_extras(block), *slots = block_slots(block);
-        mark_demanded(work, values, value_count);
+        mark_demanded(work, event);
         for (uint32_t w = 0; w < block->words; w++)
             for (uint64_t bits = ~accumulator[w]; bits; bits &= bits - 1) {
                 uint32_t position = w * 64 + LOWEST_BIT(bits);
@@ -100,7 +108,7 @@ static void extract(const Index *index, Workspace *work, const Block *block, con
                 }
                 work->found.items[work->found.count++] = slots[position];
             }
-        mark_demanded(work, values, value_count);
+        mark_demanded(work, event);
     }
     segment = (Segment){event, (uint32_t)(work->found.count - start), start};
     if (segment.count) PUSH(work->segments, segment);
@@ -145,7 +153,7 @@ static void lone_finish(Workspace *work, const Block *block, Segment segment) {
 
 /* One event through some blocks, whose attributes are prepared. */
 static void lone_blocks(const Index *index, Workspace *work, const Block *const *blocks, size_t count, uint32_t event,
-                        uint32_t stride, uint64_t *flips, uint64_t *accumulator) {
+                        uint64_t *flips, uint64_t *accumulator) {
     const Lone *lone = work->lones.items, *end = lone + work->lones.count;
     const Block *waiting = NULL;
     Segment segment = {event, 0, 0};
@@ -162,8 +170,7 @@ static void lone_blocks(const Index *index, Workspace *work, const Block *const 
         waiting = NULL;
         if (block->extras || block->consecutive) {
             const size_t first = work->found.count;
-            extract(index, work, block, accumulator, event, work->values.items + (size_t)event * stride,
-                    work->value_counts.items[2 * event]);
+            extract(index, work, block, accumulator, event);
             lone_ask_ids(work, first);
             continue;
         }
@@ -183,7 +190,7 @@ INLINE uint64_t *sweep_bitmaps(const Workspace *work) {
 }
 
 /* One event through all blocks of the groups that it visits. */
-static void sweep_lone(const Index *index, Workspace *work, const Visit *visits, size_t count, uint32_t stride) {
+static void sweep_lone(const Index *index, Workspace *work, const Visit *visits, size_t count) {
     const uint32_t event = visits->event;
     uint32_t most = 0;
     uint64_t *flips, *accumulator;
@@ -205,7 +212,7 @@ static void sweep_lone(const Index *index, Workspace *work, const Visit *visits,
         work->lones.count = 0;
         while (stop < work->lone_blocks.count && work->lones.count < LONE_SEARCHED)
             lone_prepare(work, work->lone_blocks.items[stop++], event);
-        lone_blocks(index, work, work->lone_blocks.items + first, stop - first, event, stride, flips, accumulator);
+        lone_blocks(index, work, work->lone_blocks.items + first, stop - first, event, flips, accumulator);
         first = stop;
     }
 }
@@ -221,7 +228,7 @@ static void sweep_block_attribute(Workspace *work, const Block *block, uint32_t 
 }
 
 /* All events of one group through all its blocks. */
-static void sweep_group(const Index *index, Workspace *work, const Visit *visits, uint32_t events, uint32_t stride) {
+static void sweep_group(const Index *index, Workspace *work, const Visit *visits, uint32_t events) {
     work->sorted_order.count = work->sorted_numbers.count = work->sorted.count = 0;
     for (uint32_t k = 0; k < events; k++) work->members[visits[k].event] = k + 1;
     for (uint32_t number = index->groups.items[visits->group].block; number; number = index->blocks.items[number - 1]->next) {
@@ -246,9 +253,7 @@ static void sweep_group(const Index *index, Workspace *work, const Visit *visits
             if (a != first && work->numbers[block_attributes(block)[a].attribute] != work->absent)
                 sweep_block_attribute(work, block, a, visits, events, NULL);
         for (uint32_t k = 0; k < events; k++) {
-            uint32_t event = visits[k].event;
-            extract(index, work, block, accumulators + (size_t)k * words, event,
-                    work->values.items + (size_t)event * stride, work->value_counts.items[2 * event]);
+            extract(index, work, block, accumulators + (size_t)k * words, visits[k].event);
         }
     }
     for (size_t i = 0; i < work->sorted.count; i++) work->sorted_at.items[work->sorted.items[i]] = 0;

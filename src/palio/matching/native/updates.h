@@ -58,18 +58,22 @@ static void group_reshuffle(Index *index, uint32_t number, int stay) {
     if (!index->groups.items[number].live) group_free(index, number);
 }
 
-/* Whether some loose record has another equality than the key. */
+/* Whether some loose record has another equality than the key that makes a pair with it. */
 static int could_be_paired(const Index *index, const Group *group) {
     const uint32_t *end = loose_end(index, group);
-    for (const uint32_t *record = loose_records(index, group); record < end; record += record_words(record))
-        if (record[0] != NOWHERE && equalities_of(record) > 1) return 1;
+    if (!can_be_paired(index, group->key)) return 0;
+    for (const uint32_t *record = loose_records(index, group); record < end; record += record_words(record)) {
+        if (record[0] == NOWHERE) continue;
+        for (uint32_t i = 1; i < equalities_of(record); i++)
+            if (can_be_key(index, record[RECORD_HEAD + i]) && can_be_paired(index, record[RECORD_HEAD + i])) return 1;
+    }
     return 0;
 }
 
 /* A conjunction is going to be added: count it, also for the values that it demands. */
 static void count_uses(Index *index, const uint32_t *record) {
     index->conjunctions++;
-    for (uint32_t i = 0; i < equalities_of(record); i++) index->values.items[record[RECORD_HEAD + i]].uses++;
+    for (uint32_t i = 0; i < equalities_of(record); i++) index->values.items[record[RECORD_HEAD + i] & ~FORBIDDEN].uses++;
 }
 
 /* File a conjunction in a group; its record is in the caller's memory. */
@@ -167,7 +171,7 @@ static void index_remove(Index *index, uint32_t slot) {
         if (!group->live) group_free(index, place.group);
         else if (place.block != NOWHERE) block_tidy(index, place.block);
         else if (group->loose_dead > 16 + group->loose / 2) group_reshuffle(index, place.group, 1);
-        for (size_t i = 0; i < values.count; i++) value_release(index, values.items[i]);
+        for (size_t i = 0; i < values.count; i++) value_release(index, values.items[i] & ~FORBIDDEN);
     }
     RELEASE(values);
 }
@@ -241,6 +245,7 @@ static void index_free(Index *index) {
         RELEASE(index->slots);
         RELEASE(index->value_table);
         RELEASE(index->pairs);
+        RELEASE(index->grams);
     } else {
         for (size_t i = 0; i < index->blocks.count; i++)
             if (block_is_there(index->blocks.items[i])) free(index->blocks.items[i]);
@@ -252,8 +257,9 @@ static void index_free(Index *index) {
 static uint64_t index_bytes(const Index *index) {
     uint64_t bytes = sizeof *index + index->arena.words.capacity * 4 + index->attributes.capacity * sizeof(Attribute)
         + index->values.capacity * sizeof(Interned) + index->groups.capacity * sizeof(Group)
-        + index->places.capacity * sizeof(Place) + index->slots.capacity * 4 + index->value_table.capacity * 4
-        + index->pairs.capacity * sizeof(Pair) + index->blocks.capacity * sizeof(Block *);
+        + index->places.capacity * sizeof(Place) + index->slots.capacity * 4
+        + index->value_table.capacity * sizeof(Lookup) + index->pairs.capacity * sizeof(Pair)
+        + index->grams.capacity * sizeof(Gram) + index->blocks.capacity * sizeof(Block *);
     for (size_t i = 0; i < index->blocks.count; i++)
         if (block_is_there(index->blocks.items[i])) bytes += sizeof(Block) + index->blocks.items[i]->bytes;
     return bytes;

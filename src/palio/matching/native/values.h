@@ -5,11 +5,13 @@
 
 #include "memory.h"
 
-/* The numbers of palio.model.values.Kind, and three more. */
+/* The numbers of palio.model.values.Kind, and more that only interned values have. */
 enum {
     KIND_BOOL, KIND_INT, KIND_FLOAT, KIND_STRING, KIND_TIME, KIND_BYTES, KIND_LIST, KIND_ABSENT,
-    KIND_PRESENCE, /* of an interned value: that an attribute is there */
-    KIND_PREFIX    /* of an interned value: that a string begins so */
+    KIND_PRESENCE, /* that an attribute is there */
+    KIND_PREFIX, KIND_SUFFIX, KIND_FACTOR, /* that a string begins so, ends so, has this in it */
+    KIND_BYTES_PREFIX, KIND_BYTES_SUFFIX, KIND_BYTES_FACTOR,
+    KIND_ELEMENT = 16 /* added to any of these: that a list has such an element */
 };
 
 typedef struct Value {
@@ -105,9 +107,11 @@ INLINE Value value_at(const Column *column, int64_t row) {
 
 /* An attribute of which filters demand a type has a view for each such type: an attribute of its own, without a name,
    that is there where the value is of this kind. */
-enum { VIEW_INT, VIEW_FLOAT, VIEW_TIME, VIEWS };
+enum { VIEW_INT, VIEW_FLOAT, VIEW_TIME, VIEW_LEAST, VIEW_MOST, VIEWS }; /* the last two: of the numbers in a list */
 
-INLINE uint32_t view_kind(uint32_t view) { return view == VIEW_INT ? KIND_INT : view == VIEW_FLOAT ? KIND_FLOAT : KIND_TIME; }
+INLINE uint32_t view_kind(uint32_t view) {
+    return view == VIEW_INT ? KIND_INT : view == VIEW_FLOAT ? KIND_FLOAT : view == VIEW_TIME ? KIND_TIME : KIND_LIST;
+}
 
 /* Where a value stands on the line of numbers; NaN if it is none. Ints beyond 2**53 are rounded, which no range
    in a record or a block can tell: their ends lie below 2**53 or nowhere. */
@@ -117,9 +121,20 @@ INLINE double number_of(Value value) {
     return (double)NAN;
 }
 
+/* The least or the greatest number in a list; NaN if it has none. */
+static double extreme_of(Value list, int most) {
+    double found = (double)NAN;
+    for (uint32_t i = 0; i < list.length; i++) {
+        const double number = number_of(list.as.elements[i]);
+        if (found != found || (most ? number > found : number < found)) found = number;
+    }
+    return found;
+}
+
 /* The same in a view. Microseconds are exact up to the year 2255; as with ints, no range has an end beyond. */
 INLINE double number_in_view(Value value, uint32_t view) {
     if (value.kind != view_kind(view)) return (double)NAN;
+    if (value.kind == KIND_LIST) return extreme_of(value, view == VIEW_MOST);
     return view == VIEW_FLOAT ? value.as.real : (double)value.as.integer;
 }
 
@@ -131,12 +146,15 @@ typedef struct {
     uint64_t payload; /* a bool, the bits of a double, or the offset of a text in the arena */
     uint32_t attribute;
     uint32_t length;
-    uint32_t uses;  /* how many conjunctions demand it */
+    uint32_t uses;  /* how many conjunctions demand it, or forbid it */
     uint32_t seen;  /* in how many of the observed events it was */
     uint32_t group; /* the group keyed by it alone, or 0 */
-    uint32_t pairs; /* how many groups are keyed by it and another one */
-    uint32_t kind;
-    uint32_t spare;
+    union {
+        uint32_t pairs;    /* how many groups are keyed by it and another one */
+        uint32_t previous; /* of a factor, which is in no pair: its neighbours under the same gram; see factors.h */
+    };
+    uint32_t next;
+    uint8_t kind, gram_class, gram_at, spare;
 } Interned;
 
 typedef struct {
@@ -146,13 +164,27 @@ typedef struct {
     uint32_t ranges;   /* whether some filter has it in a range */
     uint64_t partners; /* attributes (modulo 64) with which it makes up pairs */
     uint64_t prefixes; /* a bit for each length, from 1 on, of the prefixes that some filter has asked for */
+    uint64_t suffixes; /* likewise */
     uint32_t views[VIEWS]; /* the attributes that are its views, + 1; 0 is none */
     uint32_t base;         /* what it is a view of, or itself */
+    uint32_t grams;        /* the classes of grams under which its factors are filed, as bits */
+    uint32_t spare;
 } Attribute;
 
-#define PREFIX_MOST 64u /* bytes; each length in use costs an event a look into the table */
+/* Bytes of an interned prefix, suffix or factor. Each length of a prefix or a suffix in use costs an event a look into the
+   table, and comparing so many bytes is one step; of a longer text a part is looked up, and the rest is asked. */
+#define PART_MOST 64u
 
-INLINE int kind_is_text(uint32_t kind) { return kind == KIND_STRING || kind == KIND_PREFIX; }
+#define TEXT_KINDS (1u << KIND_STRING | 1u << KIND_BYTES | 1u << KIND_PREFIX | 1u << KIND_SUFFIX | 1u << KIND_FACTOR \
+                    | 1u << KIND_BYTES_PREFIX | 1u << KIND_BYTES_SUFFIX | 1u << KIND_BYTES_FACTOR)
+#define FACTOR_KINDS (1u << KIND_FACTOR | 1u << KIND_BYTES_FACTOR)
+
+INLINE uint32_t kind_within(uint32_t kind) { return kind & (KIND_ELEMENT - 1u); } /* KIND_ELEMENT is a power of two */
+INLINE int kind_is_text(uint32_t kind) { return TEXT_KINDS >> kind_within(kind) & 1; }
+INLINE int kind_is_factor(uint32_t kind) { return FACTOR_KINDS >> kind_within(kind) & 1; }
+
+/* Of what a string or bytes have, the kind that says how they begin; the next two say how they end and what is in them. */
+INLINE uint32_t kind_of_beginning(uint32_t kind) { return kind == KIND_STRING ? KIND_PREFIX : KIND_BYTES_PREFIX; }
 
 static uint64_t mixed(uint64_t bits) {
     bits ^= bits >> 32;
@@ -180,9 +212,10 @@ INLINE uint64_t text_hash(const uint8_t *text, uint32_t length, uint64_t seed) {
 
 /* The key of a value that can be interned: 0 if it cannot equal any interned one. */
 INLINE int equality_payload(Value value, uint32_t *kind, uint64_t *payload) {
+    const uint32_t element = value.kind & KIND_ELEMENT;
     double real;
     *kind = value.kind;
-    switch (value.kind) {
+    switch (value.kind & ~(uint32_t)KIND_ELEMENT) {
     case KIND_BOOL:
         *payload = (uint64_t)value.as.integer;
         return 1;
@@ -194,20 +227,17 @@ INLINE int equality_payload(Value value, uint32_t *kind, uint64_t *payload) {
         real = value.as.real + 0.0; /* no negative zero */
         if (!(real < (double)EXACT_LIMIT && real > -(double)EXACT_LIMIT)) return 0;
         break;
-    case KIND_STRING:
-    case KIND_PREFIX:
-        *payload = 0;
-        return 1;
     default:
-        return 0;
+        *payload = 0;
+        return kind_is_text(value.kind);
     }
-    *kind = KIND_FLOAT;
+    *kind = KIND_FLOAT | element;
     memcpy(payload, &real, sizeof real);
     return 1;
 }
 
 INLINE uint64_t equality_hash(uint32_t attribute, uint32_t kind, uint64_t payload, const uint8_t *text, uint32_t length) {
-    uint64_t seed = ((uint64_t)attribute << 4 | kind) * UINT64_C(0x9e3779b97f4a7c15);
+    uint64_t seed = ((uint64_t)attribute << 5 | kind) * UINT64_C(0x9e3779b97f4a7c15);
     if (kind_is_text(kind)) return text_hash(text, length, seed);
     return mixed(seed ^ payload * UINT64_C(0xff51afd7ed558ccd));
 }

@@ -26,7 +26,7 @@ static void check_loose(const Index *index, Workspace *work, const Group *group,
         const uint32_t *range = record + RECORD_HEAD + equalities;
         int holds = record[0] != NOWHERE;
         next = range + RANGE_WORDS * ranges + programs;
-        for (uint32_t i = skipped; i < equalities; i++) holds &= bit_of(work->demanded, record[RECORD_HEAD + i]);
+        for (uint32_t i = skipped; i < equalities; i++) holds &= is_demanded(work, record[RECORD_HEAD + i]);
         for (uint32_t i = 0; holds && i < ranges; i++, range += RANGE_WORDS) {
             const double number = work->numbers[range[0]][event];
             holds = (load_double(range + 1) <= number) & (number < load_double(range + 3));
@@ -95,8 +95,30 @@ INLINE void ask_for_groups(const Index *index, const Probe *probe, const Probe *
     }
 }
 
+/* Ask for what the first loose record of a group has to be asked. */
+INLINE void ask_for_program(const Index *index, const Group *group) {
+    const uint32_t *record = loose_records(index, group);
+    if (!group->chunk || !programs_of(record)) return;
+    record += record_words(record) - programs_of(record);
+    PREFETCH(program_at(index, record[0]));
+    PREFETCH(program_at(index, record[0]) + LINE_WORDS);
+}
+
+/* The groups of the factors and elements that an event has; there may be many, side by side in one list. */
+static void visit_hits(const Index *index, Workspace *work, uint32_t event) {
+    const Hit *hit = work->hits.items + work->hit_starts.items[event], *end = work->hits.items + work->hit_starts.items[event + 1];
+    for (; hit < end; hit++) {
+        if (end - hit > (ptrdiff_t)(2 * GROUPS_AHEAD)) PREFETCH(index->groups.items + hit[2 * GROUPS_AHEAD].group);
+        if (end - hit > (ptrdiff_t)GROUPS_AHEAD)
+            PREFETCH(index->arena.words.items + index->groups.items[hit[GROUPS_AHEAD].group].chunk);
+        if (end - hit > (ptrdiff_t)(GROUPS_AHEAD / 2)) ask_for_program(index, index->groups.items + hit[GROUPS_AHEAD / 2].group);
+        if (hit->group) visit(index, work, hit->group, event);
+    }
+}
+
 /* Visit all groups that events `first` to `last - 1` lead to. */
-static void visit_together(const Index *index, Workspace *work, uint32_t first, uint32_t last, uint32_t stride) {
+static void visit_together(const Index *index, Workspace *work, uint32_t first, uint32_t last) {
+    const uint32_t stride = work->stride;
     size_t ends[EVENTS_TOGETHER], succeeded = 0, at = 0;
     work->probes.count = 0;
     for (uint32_t event = first; event < last; event++) {
@@ -119,12 +141,13 @@ static void visit_together(const Index *index, Workspace *work, uint32_t first, 
         const Probe *end = work->probes.items + succeeded;
         const size_t start = work->found.count;
         Segment segment;
-        mark_demanded(work, values, count);
+        mark_demanded(work, event);
         if (index->groups.count && index->groups.items[0].live) visit(index, work, 0, event);
         for (uint32_t i = 0; i < count; i++)
             if (index->values.items[values[i]].group) visit(index, work, index->values.items[values[i]].group, event);
         for (uint32_t i = 0; i < work->value_counts.items[2 * event + 1]; i++)
             visit(index, work, index->values.items[presences[i]].group, event);
+        visit_hits(index, work, event);
         for (; at < ends[event - first]; at++) {
             const Probe *probe = work->probes.items + at;
             uint32_t group = probe->group, key = probe->first, partner = probe->second;
@@ -133,7 +156,7 @@ static void visit_together(const Index *index, Workspace *work, uint32_t first, 
             if (!group_has_key(index, group, key, partner)) group = pair_find(index, key, partner);
             if (group) visit(index, work, group, event);
         }
-        mark_demanded(work, values, count);
+        mark_demanded(work, event);
         segment = (Segment){event, (uint32_t)(work->found.count - start), start};
         if (segment.count) PUSH(work->segments, segment);
     }

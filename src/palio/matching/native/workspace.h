@@ -14,6 +14,9 @@ typedef struct { uint32_t group, event; } Visit;
 typedef struct { uint32_t event, count; size_t start; } Segment;
 typedef struct { uint64_t partners; uint32_t hash, value, attribute; } Asker; /* a value that is part of some pair */
 typedef struct { uint32_t hash, first, second, group; } Probe;                /* two values, and who seems to have them */
+typedef struct { uint32_t value, group; } Hit;                                /* a factor or an element, and whose key it is */
+typedef struct { uint32_t event; Hit hit; } EventHit;
+typedef struct { uint32_t place, first; } Sighting; /* a gram of a text that some factor is filed under */
 
 typedef struct {
     /* results, event by event: either slots, or, where id_numbers says what they stand for, ids and rows */
@@ -27,7 +30,14 @@ typedef struct {
     size_t attributes;
     VECTOR(double) number_memory;
     Words values, value_counts; /* the interned values of each event */
+    uint32_t stride;            /* as many as an event may have of them */
     Words presences;            /* keys that stand for presence, likewise */
+    VECTOR(EventHit) event_hits; /* what else the events have of interned values: any number, each once an event; */
+    VECTOR(Hit) hits;            /* the same event by event, */
+    Words hit_starts;            /* and where each event's begin */
+    uint64_t *hit_bits;          /* a bit for each interned value that has been hit in the value at hand */
+    VECTOR(Sighting) sightings;
+    uint64_t steps; /* how often anything was looked up or compared, at most 64 bytes each: so that a test can count */
     Words lines;                /* the attributes and views that have numbers in this tile */
     uint64_t *demanded;         /* a bit for each interned value that the event at hand has */
     size_t demanded_words;
@@ -69,7 +79,9 @@ static void workspace_fit(Workspace *work, const Index *index) {
     if (work->demanded_words < words) {
         words += words / 4;
         free(work->demanded);
+        free(work->hit_bits);
         work->demanded = allocate_zeroed(words * 8);
+        work->hit_bits = allocate_zeroed(words * 8);
         work->demanded_words = words;
     }
 }
@@ -82,6 +94,11 @@ static void workspace_free(Workspace *work) {
     free(work->numbers);
     free(work->columns);
     free(work->demanded);
+    free(work->hit_bits);
+    RELEASE(work->event_hits);
+    RELEASE(work->hits);
+    RELEASE(work->hit_starts);
+    RELEASE(work->sightings);
     RELEASE(work->number_memory);
     RELEASE(work->values);
     RELEASE(work->value_counts);
