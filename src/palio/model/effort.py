@@ -12,6 +12,7 @@ without knowing of it.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -66,6 +67,17 @@ def metered(meter: Meter | None) -> Iterator[None]:
         yield
     finally:
         _meter.reset(token)
+
+
+@contextmanager
+def uncounted() -> Iterator[None]:
+    """Work whose result is remembered: others have their turn, but no steps are counted.
+
+    So what a request takes does not depend on what was asked before; whoever asks counts for the result.
+    """
+    meter = _meter.get()
+    with metered(None if meter is None else Meter(sys.maxsize, meter.pause)):
+        yield
 
 
 def spend(steps: int) -> None:
