@@ -92,7 +92,8 @@ class Maker:
         if choice < 0.1 and not within_list:
             return Constraint("exists", None, random.choice([None, *Kind]))
         if choice < 0.2 and self.lists and not within_list:
-            return Constraint("has", self.constraint(name, within_list=True))
+            element = self.constraint(name, within_list=True)
+            return Constraint("has", Constraint("not", element) if random.random() < 0.15 else element)
         if choice < 0.45 and self.texts:
             pattern = random.choice(PATTERNS)
             operator = random.choice(("starts with", "ends with", "contains", "matches", pattern))

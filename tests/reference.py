@@ -48,6 +48,8 @@ def holds(constraint: Constraint, value) -> bool:
     match operator:
         case "exists":
             return True
+        case "not":
+            return not holds(operand, value)
         case "!=":
             return not equal(value, operand)
         case "=":

@@ -49,8 +49,8 @@ class WrongOperand(FilterError):
 class Constraint(msgspec.Struct, frozen=True, gc=False):
     """An operator with its operand, and the kind that it demands of the value, if any.
 
-    The operand is a scalar; a pair for `between`; a tuple for `in`; a constraint on the elements for `has`;
-    None for `exists` and `absent`; for `like` a pattern in the notation of `questions.like_of`; for texts that
+    The operand is a scalar; a pair for `between`; a tuple for `in`; a constraint on the elements for `has`, which
+    may be a `not` with the constraint that a value is not to satisfy; None for `exists` and `absent`; for `like` a pattern in the notation of `questions.like_of`; for texts that
     ignore case what `questions.variants_of` gives.
     """
 
@@ -64,7 +64,7 @@ class Constraint(msgspec.Struct, frozen=True, gc=False):
         match self.operator:
             case "exists" | "absent":
                 return
-            case "has":
+            case "has" | "not":
                 operand.check()
             case "in":
                 for one in operand:
@@ -110,6 +110,8 @@ class Constraint(msgspec.Struct, frozen=True, gc=False):
                 return ABSENT
             case "has":
                 return having(operand)
+            case "not":
+                return PRESENT - operand.values()
             case _:
                 return self._text()
 
@@ -283,8 +285,7 @@ def prefix(kind: int, text: str) -> Flips:
 
 def having(element: Constraint) -> ValueSet:
     """The lists that have an element which satisfies a constraint."""
-    if element.operator == IGNORING_CASE:
-        element = Constraint(IGNORING_CASE, sorted_variants(element.operand), element.demanded)
+    element = _canonical(element)
     values = element.values()
     elements = ValueSet(False, (*values.parts[: Kind.LIST], NOTHING))
     if elements.is_empty():
@@ -293,9 +294,21 @@ def having(element: Constraint) -> ValueSet:
     return ValueSet.of({Kind.LIST: DecisionNode(atom, EVERYTHING[Kind.LIST], NOTHING)})
 
 
+def _canonical(element: Constraint) -> Constraint:
+    """The same for all ways to write a text that ignores case."""
+    match element:
+        case Constraint("= ignoring case", operand, demanded):
+            return Constraint(IGNORING_CASE, sorted_variants(operand), demanded)
+        case Constraint("not", inner, demanded):
+            return Constraint("not", _canonical(inner), demanded)
+    return element
+
+
 def element_text(element: Constraint) -> str:
     """A text that tells constraints on elements apart."""
     operand = element.operand
     if element.operator == "in":
         operand = tuple(sorted(operand, key=repr))
+    elif element.operator == "not":
+        operand = element_text(operand)
     return f"{element.demanded} {element.operator} {operand!r}"

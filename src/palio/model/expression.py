@@ -107,10 +107,16 @@ def condition_text(attribute: str, constraint: Constraint) -> str:
         return f"{constraint.operator}({_demand(constraint.demanded)}{name})"
     if constraint.operator == "has":
         element: Constraint = constraint.operand
-        bare = "" if element.operator in ("=", IGNORING_CASE) else f"{element.operator} "
-        return f"{_demand(element.demanded)}{name} has {bare}{_operand_text(element)}"
+        return f"{_demand(element.demanded)}{name} has {_element_text(element)}"
     sign = "=" if constraint.operator == IGNORING_CASE else constraint.operator
     return f"{_demand(constraint.demanded)}{name} {sign} {_operand_text(constraint)}"
+
+
+def _element_text(element: Constraint) -> str:
+    if element.operator == "not":
+        return f"not {_element_text(element.operand)}"
+    bare = "" if element.operator in ("=", IGNORING_CASE) else f"{element.operator} "
+    return f"{bare}{_operand_text(element)}"
 
 
 def _demand(kind: Kind | None) -> str:

@@ -199,10 +199,15 @@ def _written_tree(tree: Tree) -> Any:
         case questions.InNetwork(network):
             question, operand = _IN_NETWORK, network
         case Has(_, constraint):
-            question, operand = _HAS, (constraint.operator, constraint.operand, constraint.demanded)
+            question, operand = _HAS, _written_element(constraint)
         case _:
             raise AssertionError(f"no form is known for {atom!r}")
     return question, operand, _written_tree(tree.yes), _written_tree(tree.no)
+
+
+def _written_element(element: Constraint) -> tuple[Any, ...]:
+    operand = _written_element(element.operand) if element.operator == "not" else element.operand
+    return element.operator, operand, element.demanded
 
 
 # Reading
@@ -405,11 +410,31 @@ def _read_variants(written: Any) -> tuple[str, ...]:
 
 
 def _read_has(question: int, written: Any, tables: _TablesRead) -> Has:
-    if question != _HAS or type(written) is not list or len(written) != 3:
+    if question != _HAS:
+        _wrong("a question about a list is about its elements.")
+    try:
+        element = _read_element(written)
+        if element.operator == "not":
+            element = Constraint("not", _read_element(element.operand, within=True), element.demanded)
+        element.check()
+        part = having(element).parts[_LIST]
+    except FilterError as problem:
+        raise problem if isinstance(problem, UnreadableForm) else UnreadableForm(str(problem)) from None
+    if not isinstance(part, DecisionNode):
+        _wrong("no element can satisfy a question.")
+    found: Has = part.atom
+    tables.count(found.elements)
+    _require_states(tables)
+    return found
+
+
+def _read_element(written: Any, *, within: bool = False) -> Constraint:
+    """A constraint on elements; what a `not` is about is left as it is written."""
+    if type(written) is not list or len(written) != 3:
         _wrong("a question about a list is about its elements.")
     operator, operand, demanded = written
     # What comes in may be of any type, also of one that no set can be asked about.
-    is_known = type(operator) is str and operator in _ELEMENT_OPERATORS
+    is_known = type(operator) is str and (operator in _ELEMENT_OPERATORS or (operator == "not" and not within))
     if not is_known or not (demanded is None or (type(demanded) is int and demanded in _KINDS)):
         _wrong("a question about elements is not known.")
     if operator in ("in", "between"):
@@ -418,20 +443,9 @@ def _read_has(question: int, written: Any, tables: _TablesRead) -> Has:
         operand = tuple([_read_scalar(value) for value in operand])
     elif operator == IGNORING_CASE:
         operand = _read_variants(operand)
-    else:
+    elif operator != "not":
         operand = _read_scalar(operand)
-    try:
-        element = Constraint(operator, operand, None if demanded is None else Kind(demanded))
-        element.check()
-        part = having(element).parts[_LIST]
-    except FilterError as problem:
-        raise UnreadableForm(str(problem)) from None
-    if not isinstance(part, DecisionNode):
-        _wrong("no element can satisfy a question.")
-    found: Has = part.atom
-    tables.count(found.elements)
-    _require_states(tables)
-    return found
+    return Constraint(operator, operand, None if demanded is None else Kind(demanded))
 
 
 def _read_scalar(value: Any) -> Any:

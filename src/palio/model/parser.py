@@ -7,7 +7,8 @@
     condition   = ("exists" | "absent") "(" [type] name ")"
                 | [type] name [ test ]                       a name alone means: it is true
                 | value ("=" | "!=" | "<" | "<=" | ">" | ">=") [type] name
-    test        = comparison | "has" comparison | "has" value [ "ignoring case" ] | "*" | "is" ["not"] "null"
+    test        = comparison | "has" ["not"] ( comparison | value [ "ignoring case" ] )
+                | "*" | "is" ["not"] "null"
                 | "not" ("in" | "between" | "has" | text operator) …
     comparison  = "=" string "ignoring case"
                 | ("=" | "!=" | "<" | "<=" | ">" | ">=") value
@@ -319,7 +320,7 @@ class Reader:
         if self.take("*"):
             return Condition(name, Constraint("exists", None, demanded))
         if self.take("has"):
-            element = self.comparison(demanded) or self._equality("=", demanded)
+            element = self._element(demanded)
             return Condition(name, self.checked(Constraint("has", element), start))
         constraint = self.comparison(demanded)
         if constraint is not None:
@@ -332,6 +333,12 @@ class Reader:
                 self.fail(problem, f"If this is one name, write `{whole}` in backticks.")
             self.fail(problem, _suggest(self.raw, _AFTER_NAME) if self.kind == "word" else None)
         return Condition(name, Constraint("=", True))
+
+    def _element(self, demanded: Kind | None) -> Constraint:
+        """What an element of a list has to satisfy, or not to."""
+        negated = self.take("not")
+        element = self.comparison(demanded) or self._equality("=", demanded)
+        return Constraint("not", element, demanded) if negated else element
 
     def comparison(self, demanded: Kind | None) -> Constraint | None:
         """An operator with its operand, or None if there is no operator here."""
