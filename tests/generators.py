@@ -13,7 +13,7 @@ from palio.model.constraint import IGNORING_CASE, IN_NETWORK, Constraint
 from palio.model.expression import Always, And, Condition, Expression, Not, Or
 from palio.model.filter import Filter
 from palio.model.notification import Notification
-from palio.model.questions import variants_of
+from palio.model.questions import like_of, variants_of
 from palio.model.values import INT_MAX, INT_MIN, Kind
 from palio.model.valueset import EMPTY, ValueSet, union
 
@@ -25,6 +25,7 @@ LETTERS = "ab/"
 FAR_LETTERS = "\0é\ud7ff\ue000\U0010ffff"
 GLOBS = ("*", "**", "a/*", "a/**", "**/b", "*/b", "a*", "*a*", "a/**/b", "**/a/**", "a*b/*", "/**", "*/*")
 LIKES = ("_", "%_", "a_", "_%b", "a%b", "%a%b%", "a_b%", "__", "a!_%", "%/_%", "_b%a")
+LIKES = tuple(like_of(pattern, "!") for pattern in LIKES)  # as constraints have them
 # Each with texts that it matches, or nearly does.
 REGEXES = {
     "[ab]+": ("ab", "a/b"),
@@ -93,7 +94,9 @@ class Maker:
             return Constraint("exists", None, random.choice([None, *Kind]))
         if choice < 0.2 and self.lists and not within_list:
             element = self.constraint(name, within_list=True)
-            return Constraint("has", Constraint("not", element) if random.random() < 0.15 else element)
+            return Constraint(
+                "has", Constraint("not", element, element.demanded) if random.random() < 0.15 else element
+            )
         if choice < 0.45 and self.texts:
             pattern = random.choice(PATTERNS)
             operator = random.choice(("starts with", "ends with", "contains", "matches", pattern))

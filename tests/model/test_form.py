@@ -33,7 +33,8 @@ EXTREME = [
     "a = -0.0 or a = 1.7976931348623157e308",
     'a like "x_%" and not a regex "[^b]+" or b in network "10.0.0.0/8" or c = "kß" ignoring case',
     'a has like "x_!%" escape "!"' + ' or b has regex "a+" and c has "Kß" ignoring case',
-    'a has not in ("x", 5) and not b has not starts with "q" or int c has not > 5 or a has not "K" ignoring case',
+    'a has not in ("x", 5) and not b has not starts with "q" or int c has not > 5',
+    'a has not "K" ignoring case or not a has not "k"',
     'a has in network "2001:db8::/32" or not b in network "::/0"',
     NEGATED, GLOBS, EITHER, BOTH, MANY,
 ]  # fmt: skip
@@ -123,6 +124,9 @@ DAMAGED = {
     "a list in order": msgspec.msgpack.encode([1, ["a", [2 << 13, ["x"]]]]),
     "a not of a not": msgspec.msgpack.encode(
         [1, ["a", [2 << 13, [4, ["not", ["not", ["=", 1, None], None], None], [""], []]]]]
+    ),
+    "a not of another type": msgspec.msgpack.encode(
+        [1, ["a", [2 << 13, [4, ["not", ["=", 1, 1], None], [""], []]]]]
     ),
     "half a not": msgspec.msgpack.encode([1, ["a", [2 << 13, [4, ["not", 1, None], [""], []]]]]),
     "an unknown question": msgspec.msgpack.encode([1, ["a", [2 << 7, [9, "x", [""], []]]]]),

@@ -49,9 +49,10 @@ class WrongOperand(FilterError):
 class Constraint(msgspec.Struct, frozen=True, gc=False):
     """An operator with its operand, and the kind that it demands of the value, if any.
 
-    The operand is a scalar; a pair for `between`; a tuple for `in`; a constraint on the elements for `has`, which
-    may be a `not` with the constraint that a value is not to satisfy; None for `exists` and `absent`; for `like` a pattern in the notation of `questions.like_of`; for texts that
-    ignore case what `questions.variants_of` gives.
+    The operand is a scalar; a pair for `between`; a tuple for `in`; for `has` a constraint on the elements,
+    which may be a `not` with the constraint that a value is not to satisfy, which demands the same; None for
+    `exists` and `absent`; for `like` a pattern in the notation of `questions.like_of`; for texts that ignore
+    case what `questions.variants_of` gives.
     """
 
     operator: str
@@ -111,7 +112,8 @@ class Constraint(msgspec.Struct, frozen=True, gc=False):
             case "has":
                 return having(operand)
             case "not":
-                return PRESENT - operand.values()
+                excluded: ValueSet = operand.values()
+                return PRESENT - excluded
             case _:
                 return self._text()
 

@@ -415,7 +415,10 @@ def _read_has(question: int, written: Any, tables: _TablesRead) -> Has:
     try:
         element = _read_element(written)
         if element.operator == "not":
-            element = Constraint("not", _read_element(element.operand, within=True), element.demanded)
+            inner = _read_element(element.operand, within=True)
+            if inner.demanded != element.demanded:
+                _wrong("a question about elements demands two types.")
+            element = Constraint("not", inner, element.demanded)
         element.check()
         part = having(element).parts[_LIST]
     except FilterError as problem:
