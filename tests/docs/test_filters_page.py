@@ -129,6 +129,10 @@ def test_the_python_examples_run(page):
         ("places of a regular expression, with repetitions written out", regular.MAX_PLACES),
         ("states of one `like` or `regex`", regular.MAX_STATES),
         (
+            "states of one `like` or `regex`, times the classes of characters that it tells apart",
+            regular.MAX_CELLS,
+        ),
+        (
             "states of all `like`, `regex`, networks and texts that ignore case in a filter",
             parser.MAX_TABLE_STATES,
         ),

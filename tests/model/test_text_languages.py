@@ -128,6 +128,7 @@ def test_any_regular_expression_against_another_engine(pattern, texts):
         ("(" * 40 + ")" * 40, 33, "nested more than 32"),
         ("(a{1000}){1000}", 0, "has 1,000,000 places once it is written out; the limit is 1,024"),
         ("(a|b)*a(a|b){12}", 0, "more than 1,024 states"),
+        ("[" + "".join(chr(300 + 2 * n) for n in range(700)) + "]{1,60}", 0, "for 1,401 classes of characters"),
     ],
 )
 def test_what_is_no_regular_expression_is_refused_at_its_character(pattern, at, problem):

@@ -26,7 +26,8 @@ MAX_LIKE_CHARACTERS = 1_024
 MAX_IGNORING_CHARACTERS = 1_024
 ESCAPE = "!"
 _SPECIAL = "%_" + ESCAPE
-_MAX_REMEMBERED = 1_024
+# Tables that are kept to be asked again; the largest ones have half a megabyte.
+_MAX_REMEMBERED = 256
 
 
 class TableQuestion(msgspec.Struct, frozen=True):

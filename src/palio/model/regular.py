@@ -31,6 +31,8 @@ from palio.model.texts import TextMistake
 # table of that size takes a few ten milliseconds to make, once, and some ten kilobytes in an index.
 MAX_PLACES = 1_024
 MAX_STATES = 1_024
+# States times classes of characters: a table of so many takes 128 KiB in an index.
+MAX_CELLS = 65_536
 # In places that are joined and transitions that are written while a table is made.
 MAX_BUILDING = 400_000
 # What a state of a table counts for a meter, whether the table is made or remembered.
@@ -104,11 +106,16 @@ def tabulate(shape: Shape, what: str) -> Language:
         raise TextMistake(0, f"{what} has {size:,} places once it is written out; the limit is {MAX_PLACES:,}.")
     try:
         with uncounted():
-            return _Places(shape).table()
+            table = _Places(shape).table()
     except Undecided:
         raise TextMistake(
             0, f"{what} takes more than {MAX_STATES:,} states, or too many steps to find them."
         ) from None
+    cells = len(table.table) * len(table.cuts)
+    if cells > MAX_CELLS:
+        sizes = f"{len(table.table):,} states for {len(table.cuts):,} classes of characters"
+        raise TextMistake(0, f"{what} takes {sizes}; the limit is {MAX_CELLS:,} for the product of both.")
+    return table
 
 
 def _size(shape: Shape) -> int:
