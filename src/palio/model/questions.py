@@ -35,7 +35,6 @@ class TableQuestion(msgspec.Struct, frozen=True):
 
     start: ClassVar[int] = 0
     cost: ClassVar[int] = 2  # in look-ups of a step that was made before: a search among the cuts
-    rank: ClassVar[int] = 0
 
     @property
     def table(self) -> Language:

@@ -13,6 +13,8 @@ and a filter means the same at every broker. Whatever else is not in the grammar
 
 from __future__ import annotations
 
+from typing import NoReturn
+
 from palio.model.codes import character_of, code_of
 from palio.model.regular import Chain, Letter, OneOf, Ranges, Repeated, Shape, letter, others, ranges_of
 from palio.model.texts import TextMistake
@@ -65,7 +67,7 @@ class _ExpressionText:
         """The character here; empty at the end."""
         return self.pattern[self.at : self.at + 1]
 
-    def fail(self, message: str, at: int | None = None) -> TextMistake:
+    def fail(self, message: str, at: int | None = None) -> NoReturn:
         raise TextMistake(self.at if at is None else at, message)
 
     def branches(self, depth: int) -> Shape:

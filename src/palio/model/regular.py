@@ -66,7 +66,6 @@ class Repeated(msgspec.Struct, frozen=True):
 
 
 Shape: TypeAlias = "Letter | Chain | OneOf | Repeated"
-NONE_OR_MORE = (0, None)
 
 
 def letter(*characters: str) -> Letter:
