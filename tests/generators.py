@@ -9,10 +9,11 @@ import math
 from datetime import UTC, datetime, timedelta
 
 from palio.model.advertisement import Advertisement
-from palio.model.constraint import Constraint
+from palio.model.constraint import IGNORING_CASE, IN_NETWORK, Constraint
 from palio.model.expression import Always, And, Condition, Expression, Not, Or
 from palio.model.filter import Filter
 from palio.model.notification import Notification
+from palio.model.questions import like_of, variants_of
 from palio.model.values import INT_MAX, INT_MIN, Kind
 from palio.model.valueset import EMPTY, ValueSet, union
 
@@ -23,7 +24,37 @@ TIMES = tuple(datetime(2026, 1, day, tzinfo=UTC) for day in (1, 2, 3))
 LETTERS = "ab/"
 FAR_LETTERS = "\0é\ud7ff\ue000\U0010ffff"
 GLOBS = ("*", "**", "a/*", "a/**", "**/b", "*/b", "a*", "*a*", "a/**/b", "**/a/**", "a*b/*", "/**", "*/*")
+LIKES = ("_", "%_", "a_", "_%b", "a%b", "%a%b%", "a_b%", "__", "a!_%", "%/_%", "_b%a")
+LIKES = tuple(like_of(pattern, "!") for pattern in LIKES)  # as constraints have them
+# Each with texts that it matches, or nearly does.
+REGEXES = {
+    "[ab]+": ("ab", "a/b"),
+    "a|b/": ("a", "b/"),
+    "(ab)*": ("", "abab"),
+    "[^a]*": ("b/", "ba"),
+    "a.b?": ("a/", "aab"),
+    "(a|b){2,3}": ("ab", "abba"),
+    "a*b*/": ("aab/", "/"),
+    ".*/a.*": ("b/ab", "/\n"),
+    "[a-c/]{1,2}": ("c", "a/"),
+    "(a?b?){2}": ("abab", "ba"),
+    "a{0,3}": ("aaa", "aaaa"),
+    "[\\u0000-a]": ("a", "\0"),
+}
+REGEXES = {pattern.replace("\\u0000", "\0"): texts for pattern, texts in REGEXES.items()}
+NETWORKS = {
+    "10.0.0.0/8": ("10.1.2.3", "10.01.2.3", "11.0.0.0"),
+    "10.1.0.0/16": ("10.1.2.3", "10.2.2.3"),
+    "10.1.2.0/30": ("10.1.2.3", "10.1.2.4"),
+    "0.0.0.0/0": ("255.255.255.255", "256.1.1.1"),
+    "2001:db8::/32": ("2001:db8::1", "2001:db8:0:0:1::", "2001:db9::"),
+    "2001:db8:0:1::/64": ("2001:db8:0:1::", "2001:db8:0:1:0:1::"),
+    "::/127": ("::", "::1", "::2"),
+}
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
+
+
+PATTERNS = ("like", "regex", IN_NETWORK, IGNORING_CASE)
 
 
 class Maker:
@@ -62,9 +93,15 @@ class Maker:
         if choice < 0.1 and not within_list:
             return Constraint("exists", None, random.choice([None, *Kind]))
         if choice < 0.2 and self.lists and not within_list:
-            return Constraint("has", self.constraint(name, within_list=True))
+            element = self.constraint(name, within_list=True)
+            return Constraint(
+                "has", Constraint("not", element, element.demanded) if random.random() < 0.15 else element
+            )
         if choice < 0.45 and self.texts:
-            operator = random.choice(("starts with", "ends with", "contains", "matches"))
+            pattern = random.choice(PATTERNS)
+            operator = random.choice(("starts with", "ends with", "contains", "matches", pattern))
+            if operator in PATTERNS:
+                return self.pattern(name, operator)
             if operator == "matches":
                 constant = random.choice(GLOBS)
                 self.constants[name].append(constant.replace("**", "a/b").replace("*", "a"))
@@ -84,6 +121,21 @@ class Maker:
             return Constraint("in", values)
         value = self.keep(name, self.value())
         return Constraint(random.choice(COMPARISONS), value, self.demand(value))
+
+    def pattern(self, name: str, operator: str) -> Constraint:
+        random = self.random
+        if operator == "like":
+            constant = random.choice(LIKES)
+            shown = [constant.replace("!", "").replace("%", two).replace("_", one) for one, two in ("ab", "/a")]
+        elif operator == "regex":
+            constant, shown = random.choice(list(REGEXES.items()))
+        elif operator == IN_NETWORK:
+            constant, shown = random.choice(list(NETWORKS.items()))
+        else:
+            text = self.text() + random.choice(("", "k", "Σ"))
+            constant, shown = variants_of(text), (text, text.upper(), text.lower())
+        self.constants[name] += shown
+        return Constraint(operator, constant)
 
     def demand(self, *values) -> Kind | None:
         if self.random.random() > 0.15:
@@ -176,6 +228,7 @@ def texts_around(random, value, others):
         "a" + value,
         value[:-1],
         value + "/b",
+        value.swapcase(),
         random.choice(texts) + value,
         value + random.choice(texts),
     )

@@ -3,9 +3,10 @@
 Slow and obviously right; all that the package decides about filters is compared with this.
 """
 
+import ipaddress
 import re
 
-from palio.model.constraint import Constraint
+from palio.model.constraint import IGNORING_CASE, Constraint
 from palio.model.expression import Always, And, Condition, Expression, Not, Or
 from palio.model.values import Kind
 
@@ -47,6 +48,8 @@ def holds(constraint: Constraint, value) -> bool:
     match operator:
         case "exists":
             return True
+        case "not":
+            return not holds(operand, value)
         case "!=":
             return not equal(value, operand)
         case "=":
@@ -63,6 +66,9 @@ def holds(constraint: Constraint, value) -> bool:
             return ordered(value, operand) == 1
         case ">=":
             return ordered(value, operand) in (0, 1)
+    if operator == IGNORING_CASE:
+        same = isinstance(value, str) and len(value) == len(operand)
+        return same and all(one in several for one, several in zip(value, operand, strict=True))
     if type(value) is not type(operand):
         return False
     match operator:
@@ -74,6 +80,12 @@ def holds(constraint: Constraint, value) -> bool:
             return operand in value
         case "matches":
             return re.fullmatch(glob_as_regular_expression(operand), value, re.DOTALL) is not None
+        case "like":
+            return re.fullmatch(like_as_regular_expression(operand), value, re.DOTALL) is not None
+        case "regex":
+            return re.fullmatch(python_regular_expression(operand), value) is not None
+        case "in network":
+            return in_network(operand, value)
     raise AssertionError(operator)
 
 
@@ -113,6 +125,32 @@ def glob_as_regular_expression(pattern: str) -> str:
         if not last:
             parts.append("/")
     return "".join(parts)
+
+
+def like_as_regular_expression(pattern: str) -> str:
+    """Of a pattern in the notation that constraints have: `!` is the escape."""
+    tokens = re.findall(r"!.|.", pattern, re.DOTALL)
+    return "".join({"%": ".*", "_": "."}.get(token) or re.escape(token[-1]) for token in tokens)
+
+
+def python_regular_expression(pattern: str) -> str:
+    """An I-Regexp for `re`: there `^` and `$` are no characters, and `.` takes carriage returns."""
+    parts = []
+    inside = False
+    for token in re.findall(r"\\.|\[\^|.", pattern, re.DOTALL):
+        inside = (inside or token in ("[", "[^")) and token != "]"
+        outside = {"^": r"\^", "$": r"\$", ".": r"[^\n\r]"}
+        parts.append(token if inside else outside.get(token, token))
+    return "".join(parts)
+
+
+def in_network(network: str, text: str) -> bool:
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    found = ipaddress.ip_network(network)
+    return str(address) == text and address.version == found.version and address in found
 
 
 def _character(token: str) -> str:

@@ -110,3 +110,29 @@ def test_a_wrong_event_is_bad_input(command):
         result = command("explain", "x = 1", event)
         assert (result.exit_code, result.stdout) == (3, ""), event
         assert len(result.stderr.splitlines()) == 1
+
+
+def test_filters_of_others_are_explained_and_compared(command):
+    explained = command("explain", "--dialect", "mqtt", "a/+?n>5", '{"topic": "a/b", "n": 6}')
+    assert explained.exit_code == 0
+    assert '✓ topic matches "a/*"  topic is "a/b"' in explained.stdout
+    assert command("covers", "--dialect", "mqtt", "a/#", "a/+/b").exit_code == 0
+    wrong = command("explain", "--dialect", "mqtt", "a/b#", "{}")
+    assert (wrong.exit_code, wrong.stderr.splitlines()[0]) == (
+        3,
+        "Column 4: `#` stands for a whole level, between slashes.",
+    )
+    unknown = command("covers", "--dialect", "klingon", "a", "b")
+    assert unknown.exit_code == 3
+    assert "The filter dialect 'klingon' is not supported" in unknown.stderr
+
+
+def test_translate_says_what_was_understood(command):
+    said = command("translate", "--from", "eventbridge", '{"n": [{"exists": true}]}')
+    assert (said.exit_code, said.stdout) == (0, "exists(n)\n")
+    never = command("translate", "--from", "palio", "x > 5 and x < 3")
+    assert (never.exit_code, never.stdout) == (1, "false\n")
+    assert "This filter can never match" in never.stderr
+    back = command("translate", "--from", "palio", "--to", "mqtt", "x > 5")
+    assert back.exit_code == 3
+    assert back.stderr == "Filters are not written in the dialect 'mqtt'; there are palio.\n"

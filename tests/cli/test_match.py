@@ -143,3 +143,18 @@ def test_real_stock_quotes(command, tmp_path, shared):
             "september": quote["date"].startswith("1984-09") and 1000 <= quote["volume"] <= 50000,
         }
         assert found[line] == {id for id, matches in expected.items() if matches}, quote
+
+
+def test_filters_of_others_stand_in_a_line_as_they_are(command, tmp_path):
+    filters, events = tmp_path / "filters.jsonl", tmp_path / "events.jsonl"
+    filters.write_text(
+        '{"source": ["a"]}\n{"id": "x", "filter": {"source": [{"prefix": "a"}]}}\n{"source": 5}\n'
+    )
+    events.write_text('{"source": "ab"}\n{"source": "a"}\n')
+    result = command("match", "-f", str(filters), "-e", str(events), "--dialect", "eventbridge", "-q")
+    assert [json.loads(line)["matches"] for line in result.stdout.splitlines()] == [["x"], [1, "x"]]
+    assert result.exit_code == 3
+    assert f"{filters}:3" in result.stderr
+    assert "in `$.source`, expected an array" in result.stderr
+    linted = command("lint", str(filters), "--dialect", "eventbridge", "--json")
+    assert [json.loads(line)["finding"] for line in linted.stdout.splitlines()] == ["covered", "syntax"]

@@ -24,6 +24,21 @@ async def test_each_subscription_gets_what_it_selects():
         assert [event["n"] async for event in even] == [0, 2, 4, 6, 8]
 
 
+async def test_a_filter_may_be_in_another_language():
+    async with testing.broker() as address, palio.connect(address) as client:
+        topics = await client.subscribe("shop/+/books?n>5", dialect="mqtt")
+        assert topics.filter == palio.Filter.parse('topic matches "shop/*/books" and n > 5')
+        pattern = '{"topic": [{"wildcard": "shop*"}], "n": [{"anything-but": [6, 7]}]}'
+        patterns = await client.subscribe(pattern, dialect="eventbridge")
+        await client.publish([{"topic": "shop/a/books", "n": n} for n in (5, 6)])
+        assert (await topics.next(timeout=10))["n"] == 6
+        assert (await patterns.next(timeout=10))["n"] == 5
+        with pytest.raises(palio.PalioError, match="dialect 'klingon' is not supported"):
+            await client.subscribe("n > 5", dialect="klingon")
+        with pytest.raises(palio.FilterSyntaxError, match="Column 1: shared subscriptions"):
+            await client.subscribe("$share/g/a", dialect="mqtt")
+
+
 async def test_an_event_belongs_to_the_subscription_that_it_came_by():
     async with testing.broker() as address, palio.connect(address) as client:
         one, other = await client.subscribe("n >= 0"), await client.subscribe("n >= 0")

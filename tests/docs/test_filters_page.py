@@ -7,7 +7,19 @@ import pytest
 
 from palio import Filter, FilterError, Notification, Pattern, PatternError
 from palio.matching.patterns import Detector, partition, search
-from palio.model import automaton, conjunction, decision, form, normal, parser, texts, values
+from palio.model import (
+    automaton,
+    conjunction,
+    decision,
+    form,
+    normal,
+    parser,
+    questions,
+    regexp,
+    regular,
+    texts,
+    values,
+)
 from palio.model.patterns import checking, variants
 from palio.model.patterns.policies import POLICIES
 
@@ -110,6 +122,19 @@ def test_the_python_examples_run(page):
         (
             "combined `ends with`, `contains`, `matches` and `has` on one attribute",
             decision.MAX_NODES,
+        ),
+        ("characters of a regular expression", regexp.MAX_REGEX_CHARACTERS),
+        ("characters of a pattern of `like`", questions.MAX_LIKE_CHARACTERS),
+        ("characters of a text that is compared ignoring case", questions.MAX_IGNORING_CHARACTERS),
+        ("places of a regular expression, with repetitions written out", regular.MAX_PLACES),
+        ("states of one `like` or `regex`", regular.MAX_STATES),
+        (
+            "states of one `like` or `regex`, times the classes of characters that it tells apart",
+            regular.MAX_CELLS,
+        ),
+        (
+            "states of all `like`, `regex`, networks and texts that ignore case in a filter",
+            parser.MAX_TABLE_STATES,
         ),
         ("bytes of a filter or an advertisement once it is written out for brokers", form.MAX_BYTES),
         ("characters of a name", values.MAX_NAME_CHARACTERS),

@@ -25,6 +25,7 @@ from palio.broker.gateway.settings import GatewaySettings
 from palio.broker.gateway.sinks import require_form
 from palio.broker.gateway.stream_request import read_position, read_wanted, write_position
 from palio.broker.gateway.subscriptions import filter_of, read_definition
+from palio.language import read_filter
 from palio.matching import MatchIndex
 from palio.model import jsontext
 from palio.model.advertisement import Advertisement
@@ -144,6 +145,23 @@ def filters(data: bytes) -> None:
     if filter is not None and (example := filter.example()) is not None:
         assert filter.matches(example)
         filter.explain(example)
+
+
+def topics(data: bytes) -> None:
+    """A topic filter of MQTT: what was understood is a filter of ours."""
+    _understood("mqtt", data)
+
+
+def event_patterns(data: bytes) -> None:
+    """An event pattern of EventBridge."""
+    _understood("eventbridge", data)
+
+
+def _understood(dialect: str, data: bytes) -> None:
+    filter = _told(lambda: read_filter(data.decode("utf-8", "replace"), dialect))
+    if filter is not None and (example := filter.example()) is not None:
+        assert filter.matches(example)
+        assert filter.explain(example).holds
 
 
 def advertisements(data: bytes) -> None:
@@ -270,6 +288,8 @@ DECODERS: dict[str, Callable[[bytes], None]] = {
         notifications,
         forms,
         filters,
+        topics,
+        event_patterns,
         advertisements,
         patterns,
         json,

@@ -17,6 +17,7 @@ QUESTIONS = {
     "overlaps": lambda: Filter.parse(HARD).overlaps(Filter.parse(SUFFIX)),
     "hash": lambda: hash(Filter.parse(LARGE)),
     "lists": lambda: Filter.parse(" and ".join(f'tags has "x{n}"' for n in range(8))),
+    "patterns": lambda: Filter.parse('t regex "[a-z]{1,40}-[0-9]+" and t like "%_a_%" and not t like "x_%y"'),
     "values": lambda: Filter.parse(f"x in ({', '.join(map(str, range(2_000)))})"),
 }
 questions = pytest.mark.parametrize("question", QUESTIONS.values(), ids=QUESTIONS)

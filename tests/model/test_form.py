@@ -13,6 +13,7 @@ from palio.model.conjunction import Conjunction
 from palio.model.decision import MAX_NODES
 from palio.model.errors import FilterError
 from palio.model.form import UnreadableForm
+from palio.model.questions import RegexMatches
 from palio.model.values import Kind
 from palio.model.valueset import ValueSet
 from tests.generators import Maker, random_advertisement
@@ -30,6 +31,11 @@ EXTREME = [
     'a has matches "b/**" and a has between "a" and "b" or exists(list a) and not a has "q"',
     "float a > 1 and not a = 2.5 or int a != 9007199254740993",
     "a = -0.0 or a = 1.7976931348623157e308",
+    'a like "x_%" and not a regex "[^b]+" or b in network "10.0.0.0/8" or c = "kß" ignoring case',
+    'a has like "x_!%" escape "!"' + ' or b has regex "a+" and c has "Kß" ignoring case',
+    'a has not in ("x", 5) and not b has not starts with "q" or int c has not > 5',
+    'a has not "K" ignoring case or not a has not "k"',
+    'a has in network "2001:db8::/32" or not b in network "::/0"',
     NEGATED, GLOBS, EITHER, BOTH, MANY,
 ]  # fmt: skip
 
@@ -116,7 +122,24 @@ DAMAGED = {
     "infinity": msgspec.msgpack.encode([1, ["a", [2 << 5, [float("inf")]]]]),
     "bytes above 255": msgspec.msgpack.encode([1, ["a", [2 << 11, ["\u0100"]]]]),
     "a list in order": msgspec.msgpack.encode([1, ["a", [2 << 13, ["x"]]]]),
+    "a not of a not": msgspec.msgpack.encode(
+        [1, ["a", [2 << 13, [4, ["not", ["not", ["=", 1, None], None], None], [""], []]]]]
+    ),
+    "a not of another type": msgspec.msgpack.encode(
+        [1, ["a", [2 << 13, [4, ["not", ["=", 1, 1], None], [""], []]]]]
+    ),
+    "half a not": msgspec.msgpack.encode([1, ["a", [2 << 13, [4, ["not", 1, None], [""], []]]]]),
     "an unknown question": msgspec.msgpack.encode([1, ["a", [2 << 7, [9, "x", [""], []]]]]),
+    "a pattern in another notation": msgspec.msgpack.encode([1, ["a", [2 << 7, [5, "a%%_", [""], []]]]]),
+    "a pattern with half an escape": msgspec.msgpack.encode([1, ["a", [2 << 7, [5, "a_!", [""], []]]]]),
+    "a pattern of everything": msgspec.msgpack.encode([1, ["a", [2 << 7, [5, "%", [""], []]]]]),
+    "no regular expression": msgspec.msgpack.encode([1, ["a", [2 << 7, [6, "a(", [""], []]]]]),
+    "a large regular expression": msgspec.msgpack.encode([1, ["a", [2 << 7, [6, "(a{999}){9}", [""], []]]]]),
+    "no characters": msgspec.msgpack.encode([1, ["a", [2 << 7, [7, ["aA"], [""], []]]]]),
+    "characters as a text": msgspec.msgpack.encode([1, ["a", [2 << 7, [7, "Aa", [""], []]]]]),
+    "an open network": msgspec.msgpack.encode([1, ["a", [2 << 7, [8, "10.0.0.1/8", [""], []]]]]),
+    "a network in other words": msgspec.msgpack.encode([1, ["a", [2 << 7, [8, "2001:DB8::/32", [""], []]]]]),
+    "a pattern of bytes": msgspec.msgpack.encode([1, ["a", [2 << 11, [5, "a_", [""], []]]]]),
     "an empty question": msgspec.msgpack.encode([1, ["a", [2 << 7, [1, "", [""], []]]]]),
     "a wrong glob": msgspec.msgpack.encode([1, ["a", [2 << 7, [3, "a**", [""], []]]]]),
     "a needless question": msgspec.msgpack.encode([1, ["a", [2 << 7, [1, "x", [], []]]]]),
@@ -179,3 +202,25 @@ def test_a_damaged_form_is_a_filter_or_refused(text, data):
     assert form.encode_conjunctions(Filter.of_form(again).conjunctions) == again
     f.covers(Filter.parse("a = 1"))
     str(f)
+
+
+def test_the_states_of_all_patterns_are_bounded_when_writing_and_when_reading(monkeypatch):
+    f = Filter.parse('a regex "x{30}y*" or b regex "x{30}y*" or c has regex "x{40}"')
+    states = sum(len(RegexMatches(one).table.table) for one in ("x{30}y*", "x{40}"))
+    monkeypatch.setattr(form, "MAX_TABLE_STATES", states)
+    data = form.encode_conjunctions(f.conjunctions)
+    assert form.decode_conjunctions(data) == f.conjunctions
+    monkeypatch.setattr(form, "MAX_TABLE_STATES", states - 1)
+    with pytest.raises(FilterTooLarge, match="states of patterns"):
+        form.encode_conjunctions(f.conjunctions)
+    with pytest.raises(UnreadableForm, match="too many states"):
+        form.decode_conjunctions(data)
+
+
+def test_what_ignores_case_travels_as_its_characters():
+    """So that a broker with another version of Unicode takes it for the same."""
+    [version, [name, [_, [question, characters, yes, no]]]] = msgspec.msgpack.decode(
+        Filter.parse('a = "Kß" ignoring case').form
+    )
+    assert (version, name, question, yes, no) == (1, "a", 7, [""], [])
+    assert characters == ["Kk\N{KELVIN SIGN}", "ßẞ"]

@@ -40,13 +40,28 @@ def test_the_example_of_the_first_page():
         (r'x = "a\u00e9\n\"b\""', 'x = "aé\\n\\"b\\""'),
         ("x = 1e2", "x = 100"),
         ("prices has in (1, 2)", "prices has 1 or prices has = 2"),
+        ("100 < price and 5 >= int x", "price > 100 and int x <= 5"),
+        ("'UK' = country and \"a\" != `b c`", 'country = "UK" and `b c` != "a"'),
+        ('"a" = true and "b" = 5', "a = true and b = 5"),
+        ("2026-01-01T00:00:00Z <= t", "t >= 2026-01-01T00:00:00Z"),
+        ("x is null or y IS NOT NULL", "absent(x) or exists(y)"),
+        ("time is not null and time like '_'", 'exists(time) and `time` like "_"'),
+        ("int like > 3 and int is = 5", "int `like` > 3 and int `is` = 5"),
+        ('x not like "a_" and x NOT REGEX "b+"', 'not x like "a_" and not x regex "b+"'),
+        ('x not in network "10.0.0.0/8"', 'not x in network "10.0.0.0/8"'),
+        ('x matches "a*b**" across segments', 'x like "a%b%"'),
+        (r'x matches "\\*_*%" across segments', r'x like "*\\_%\\%" escape "\\"'),
+        ('x = "Acme" ignoring case', 'x = "aCME" IGNORING CASE'),
     ],
 )
 def test_different_ways_to_write_the_same(one, other):
     assert Filter.parse(one) == Filter.parse(other)
 
 
-@pytest.mark.parametrize("word", ["and", "or", "in", "has", "exists", "with space", "1st", "ä`b\\c", "time"])
+@pytest.mark.parametrize(
+    "word",
+    ["and", "or", "in", "has", "exists", "with space", "1st", "ä`b\\c", "time", "like", "regex", "is", "null"],
+)
 def test_any_name_can_be_written(word):
     f = Filter.template({word: 1})
     assert Filter.parse(str(f)) == f
@@ -78,7 +93,7 @@ def test_times_are_moments_and_strings_are_never_times():
     ("text", "column", "problem", "suggestion"),
     [
         ("price >> 5", 8, "expected a value", None),
-        ('price like "x"', 7, "expected an operator after `price`", "Did you mean `matches`?"),
+        ('price rlike "x"', 7, "expected an operator after `price`", "Did you mean `regex`?"),
         ('name startswith "x"', 6, "expected an operator", "Did you mean `starts with`?"),
         ('name cotains "x"', 6, "expected an operator", "Did you mean `contains`?"),
         (
@@ -92,8 +107,9 @@ def test_times_are_moments_and_strings_are_never_times():
         ("user-2 = 5", 5, "expected an operator", "If this is one name, write `user-2` in backticks."),
         ("x - 5 = 3", 3, "filters do not calculate", None),
         ("2nd = 5", 1, "not a number", "Names that begin with a digit are written in backticks."),
-        ("name is null", 9, "there is no null", "Write `absent(name)`."),
-        ("name is not null", 13, "there is no null", "Write `exists(name)`."),
+        ("name is none", 9, "there is no null", "Write `absent(name)`."),
+        ("name is not nil", 13, "there is no null", "Write `exists(name)`."),
+        ("int name is null", 13, "null is of no type", "Leave out the type before the attribute."),
         ("`a b` = null", 9, "there is no null", "Write `absent(`a b`)`."),
         ("x != None", 6, "there is no null", "Write `exists(x)`."),
         ("x in (1, NULL)", 10, "there is no null", "Write `absent(x)`."),
@@ -102,11 +118,31 @@ def test_times_are_moments_and_strings_are_never_times():
         ("x = True", 5, "expected a value", "Did you mean `true`?"),
         (
             "'UK' = 'UK'",
-            1,
+            8,
             "expected an attribute",
-            "An attribute comes first, without quotes or in backticks, and behind it the value.",
+            "An attribute is written without quotes, or in backticks.",
         ),
-        ("5 < price", 1, "expected an attribute", "An attribute comes first, and behind it the value."),
+        ("5 < 6", 5, "expected an attribute", "A value is compared with an attribute."),
+        (
+            "5 price",
+            3,
+            "expected a comparison such as `<`",
+            "An attribute comes first, and behind it the value; only a comparison may be turned round.",
+        ),
+        ("5 < string price", 1, "never compared with the number 5", None),
+        ("x = 5 ignoring case", 5, "only strings", None),
+        ('x = "a" ignoring', 17, "expected `case`", None),
+        ('x matches "a" across', 21, "expected `segments`", None),
+        ('x like "a" escape "ab"', 19, "one character", None),
+        ('x like "a!b" escape "!"', 10, "Behind the escape `!`", None),
+        ('x like "%a__________"', 9, "more than 1,024 states", None),
+        ('x regex "a(b"', 11, "never closed", None),
+        (r'x regex "\u0061\\d"', 16, "The escape `\\d` is not known", None),
+        (r'x regex "\\p{Lu}"', 10, "depend on the version of Unicode", None),
+        ('x in network "10.0.0.1/8"', 15, "the network is 10.0.0.0/8", None),
+        ('x in network "10.0.0.0"', 15, "a slash and the length of its prefix", None),
+        ("x in network 10", 14, "expected a string", 'Write "10" in quotes.'),
+        ('x like x"00"', 8, "not with bytes", None),
         ("a = 1 adn b = 2", 7, "expected `and`, `or` or the end", "Did you mean `and`?"),
         ("a = 1, b = 2", 6, "expected `and`, `or` or the end", "Write `and` between conditions."),
         ("(a = 1", 7, "expected `)`, found the end of the text", None),
@@ -197,6 +233,14 @@ def test_the_error_says_how_many_conjunctions_there_would_have_been():
         'x matches "' + "*a" * 500 + '" and x matches "' + "a*" * 500 + '"',
         'x matches "' + "**/a/" * 150 + '"',
         " and ".join(f'x matches "**/{i}/*/*/*/*/*/*/*/*/*"' for i in range(8)),
+        " or ".join(f'x regex "a{{{900 + i}}}"' for i in range(60)),
+        " or ".join(f'x regex "[a-z]{{0,{900 + i}}}"' for i in range(8)),
+        " and ".join(f'not x like "%{"_" * i}a%{"_" * i}b"' for i in range(6)),
+        'x regex "' + "(" * 400 + "a" + ")" * 400 + '"',
+        'x regex "((((a?){9}){9}){9})*b"',
+        'x regex "(a|b|ab)*' + "(a|b)" * 60 + '"',
+        " or ".join(f'ip in network "2001:db8:{i:x}::/47"' for i in range(0, 60, 2)),
+        f'x = "{"ks" * 500}" ignoring case and x = "{"KS" * 500}" ignoring case',
     ],
     ids=lambda text: text[:24],
 )

@@ -481,3 +481,10 @@ def test_figures_over_earlier_events(condition, own, earlier, answer):
     pattern = Pattern.parse(f"A[true]* then B[{condition}] within 5 s")
     assert Pattern.parse(str(pattern)) == pattern
     assert compile_guard(pattern.steps[1].guard)(own, {"A": earlier, "B": [own]}) is answer
+
+
+def test_a_constant_may_stand_before_an_attribute_of_the_own_event():
+    turned = Pattern.parse("A[5 < price] then B[10 >= B.price and 'x' = name] within 1 min")
+    assert turned == Pattern.parse("A[price > 5] then B[price <= 10 and name = 'x'] within 1 min")
+    with pytest.raises(PatternSyntaxError, match="an attribute of its own event"):
+        Pattern.parse("A[price > 5] then B[10 >= A.price] within 1 min")

@@ -57,6 +57,9 @@ COMMANDS = {
         "filters.patterns", "Find patterns in events, and say of which events each consists, as JSON lines."
     ),
     "covers": CommandEntry("filters.covers", "Say whether FILTER selects every event that OTHER selects."),
+    "translate": CommandEntry(
+        "filters.translate", "Say in our own language what a filter in another one was understood to mean."
+    ),
     "lint": CommandEntry("filters.lint", "Find filters that are wrong, useless or said twice."),
     "stats": CommandEntry(
         "network.broker_status", "Show the counts of a broker: who is connected, and what came of events."

@@ -46,6 +46,7 @@ class PublishArguments(Properties, total=False):
 class Subscribing(TypedDict, total=False):
     """Of `subscribe`, beside `into` and `durable`, on which it depends what is returned."""
 
+    dialect: str
     since: Since | None
     after: Mapping[str, int] | None
     ready: Ready

@@ -32,11 +32,14 @@ def as_seconds(moment: datetime | float | None, default: Default) -> float | Def
     return check_time(moment, "since").timestamp() if isinstance(moment, datetime) else float(moment)
 
 
-def as_filter(text: str | Filter) -> Filter:
-    """A filter, of which the text may be given. Raises `FilterSyntaxError` or `ContradictoryFilter`."""
+def as_filter(text: str | Filter, dialect: str = "palio") -> Filter:
+    """A filter, of which the text may be given.
+
+    Raises `FilterSyntaxError`, `ContradictoryFilter`, `UnknownDialect`.
+    """
     from palio.language import read_filter  # noqa: PLC0415 (who only publishes needs no language)
 
-    return read_filter(text).require_satisfiable()
+    return read_filter(text, dialect).require_satisfiable()
 
 
 def temporary_name(client: str, number: int) -> str:

@@ -235,6 +235,7 @@ class Client(QueryMethods):
         *,
         into: type[Any] | None = None,
         durable: str | None = None,
+        dialect: str = "palio",
         since: Since | None = None,
         after: Mapping[str, int] | None = None,
         ready: Ready = "broker",
@@ -249,6 +250,8 @@ class Client(QueryMethods):
         timeout: float | None = None,
     ) -> Subscription[Any]:
         """Ask for all that the filter selects. Returns when the broker or (`ready`) the whole network knows.
+
+        `dialect` is what the text of the filter is written in: "palio", "cloudevents", "eventbridge" or "mqtt".
 
         `limit` and `when_full` bound what waits here for a slow reader.
 
@@ -278,12 +281,12 @@ class Client(QueryMethods):
 
         If history cannot be read, the subscription raises `HistoryUnavailable` when it is read.
 
-        Raises `FilterSyntaxError`, `ContradictoryFilter`, `WrongType`, `WrongAttachment`, `RequestTimeout`, and
-        what the broker refuses with.
+        Raises `FilterSyntaxError`, `UnknownDialect`, `ContradictoryFilter`, `WrongType`, `WrongAttachment`,
+        `RequestTimeout`, and what the broker refuses with.
         """
         session = self._session
         session.require_open()
-        wanted = None if filter is None else as_filter(filter)
+        wanted = None if filter is None else as_filter(filter, dialect)
         if wanted is None and (durable is None or change):
             raise WrongSubscription("None is for a durable subscription that is there; else name a filter.")
         if change and durable is None:

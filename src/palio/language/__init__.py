@@ -4,8 +4,20 @@ A dialect is a function from its own notation to a `Filter`, without any I/O. Wh
 refuses, with the path of what is wrong. `read_filter` knows them all by name.
 """
 
-from palio.language.dialects import DIALECTS, PALIO, read_filter
-from palio.language.errors import UnknownDialect, WrongExpression
+from palio.language.dialects import DIALECTS, EVENTBRIDGE, PALIO, read_filter, write_filter
+from palio.language.errors import UnknownDialect, UnwritableDialect, WrongDialectText, WrongExpression
 from palio.language.subscriptions_api import MEMBERS, read_filters
 
-__all__ = ["DIALECTS", "MEMBERS", "PALIO", "UnknownDialect", "WrongExpression", "read_filter", "read_filters"]
+__all__ = [
+    "DIALECTS",
+    "EVENTBRIDGE",
+    "MEMBERS",
+    "PALIO",
+    "UnknownDialect",
+    "UnwritableDialect",
+    "WrongDialectText",
+    "WrongExpression",
+    "read_filter",
+    "read_filters",
+    "write_filter",
+]

@@ -10,14 +10,34 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from palio.language import subscriptions_api
-from palio.language.errors import UnknownDialect
+from palio.language import eventbridge, mqtt, subscriptions_api
+from palio.language.errors import UnknownDialect, UnwritableDialect
 from palio.model.filter import Filter
 
 PALIO = "palio"
+EVENTBRIDGE = "eventbridge"
 DIALECTS: Mapping[str, Callable[[str], Filter]] = MappingProxyType(
-    {PALIO: Filter.parse, "cloudevents": subscriptions_api.parse_filters}
+    {
+        PALIO: Filter.parse,
+        "cloudevents": subscriptions_api.parse_filters,
+        EVENTBRIDGE: eventbridge.parse_event_pattern,
+        "mqtt": mqtt.parse_topic_filter,
+    }
 )
+
+
+# What a filter can be written in again.
+WRITERS: Mapping[str, Callable[[Filter], str]] = MappingProxyType({PALIO: str})
+
+
+def write_filter(filter: Filter, dialect: str = PALIO) -> str:
+    """The text of a filter in a dialect. Raises `UnknownDialect` or `UnwritableDialect`."""
+    if dialect not in DIALECTS:
+        raise UnknownDialect("", dialect, tuple(DIALECTS))
+    write = WRITERS.get(dialect)
+    if write is None:
+        raise UnwritableDialect(dialect, tuple(WRITERS))
+    return write(filter)
 
 
 def read_filter(given: str | Filter, dialect: str = PALIO) -> Filter:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from palio.model.errors import FilterError, cut
+from palio.model.errors import FilterError, FilterSyntaxError, cut
 
 
 class WrongExpression(FilterError):
@@ -24,3 +24,17 @@ class UnknownDialect(FilterError):
         place = self.path and f"{self.path}: "
         known = ", ".join(self.known)
         return f"{place}The filter dialect {self.dialect!r} is not supported; there are {known}."
+
+
+class WrongDialectText(FilterSyntaxError):
+    """A filter in another dialect that cannot be read; `column` counts from 1 in the text as it was written."""
+
+
+class UnwritableDialect(FilterError):
+    """A dialect that filters are read from, but not written in."""
+
+    dialect: str = cut(40)
+    known: tuple[str, ...]
+
+    def sentence(self) -> str:
+        return f"Filters are not written in the dialect {self.dialect!r}; there are {', '.join(self.known)}."

@@ -39,7 +39,7 @@ and a look at what lies between the same two cuts as g. Both grow in proportion 
 are common, whatever their number. The longest pause is the building of a largest block.
 
 Questions to texts and lists (`contains`, `has`) have no ends that could be sorted: filters of nothing else are
-found by their examples (`questions`).
+found by their examples (`by_example`).
 
 Where it does not help: or-filters whose conjunctions have no attribute in common have no outline. Among filters
 that differ in nothing else, or in questions beside the same points, the search goes one by one, with an
@@ -57,7 +57,7 @@ from typing import Any
 import msgspec
 
 from palio.matching.outline import Outline, Place, looked_at
-from palio.matching.questions import Questions
+from palio.matching.by_example import ByExample
 
 # How many filters wait before they become a block; searching so many takes as long as some ten blocks.
 MAX_WAITING = 128
@@ -99,7 +99,7 @@ class Candidates:
     def __init__(self) -> None:
         self._pointless = _Blocks()
         self._pointed = _Blocks()
-        self._questions = Questions()
+        self._questions = ByExample()
         self._by_point: dict[tuple[str, Any], dict[CandidateEntry, None]] = {}
 
     def add(self, outline: Outline, owner: Any) -> CandidateEntry:
@@ -119,7 +119,7 @@ class Candidates:
             if not together:
                 del self._by_point[point]
 
-    def _home(self, entry: CandidateEntry) -> _Blocks | Questions:
+    def _home(self, entry: CandidateEntry) -> _Blocks | ByExample:
         outline = entry.outline
         if outline.points:
             return self._pointed

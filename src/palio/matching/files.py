@@ -24,7 +24,7 @@ import msgspec
 
 from palio.model.errors import UnreadableIndex, UnsupportedId
 
-_MAGIC = b"PalioIx2"
+_MAGIC = b"PalioIx3"
 _ALIGNMENT = 64
 _HEAD = struct.Struct("<8sQQI")  # magic, place and length of the table of contents, checksum
 _PLACES = struct.Struct("<QQ")

@@ -9,13 +9,16 @@ as text of the same code points, as Latin-1.
 from __future__ import annotations
 
 import struct
+from bisect import bisect_right
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from itertools import accumulate
 from typing import Any
 
 from palio.matching.leads import GlobBlocks, glob_blocks
-from palio.model import texts
+from palio.model import questions, texts
+from palio.model.automaton import Language
+from palio.model.codes import point_of
 from palio.model.decision import DecisionNode, Tree
 from palio.model.flips import EVERYTHING
 from palio.model.lists import Has
@@ -23,6 +26,7 @@ from palio.model.values import Kind
 from palio.model.valueset import ValueSet
 
 _NOTHING, _EVERYTHING, _NUMBERS, _TEXTS, _ENDS_WITH, _CONTAINS, _GLOB, _HAS, _PATH = range(9)
+_TABLE = 16  # as in `native/tables.h`
 _ENCODINGS = {int(Kind.STRING): ("utf-8", "surrogatepass"), int(Kind.BYTES): ("latin-1", "strict")}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -128,6 +132,9 @@ class _ProgramWriter:
         elements = self.table(atom.elements) if isinstance(atom, Has) else 0
         at = len(self.output)
         match atom:
+            case questions.TableQuestion():
+                self.output += struct.pack("<3I", _TABLE, yes, no)
+                self._table(atom.table)
             case Has():
                 self.output += struct.pack("<4I", _HAS, yes, no, elements)
             case texts.GlobMatches():
@@ -171,6 +178,17 @@ class _ProgramWriter:
         self.output += struct.pack(f"<{len(literals)}I", *[character for character, _ in literals])
         for _, mask in literals:
             self._mask(mask, words)
+
+    def _table(self, language: Language) -> None:
+        """Cuts, the class of each ASCII character; of each state where each class leads, and what it says."""
+        cuts = [point_of(cut) for cut in language.cuts]
+        classes = [bisect_right(cuts, character) - 1 for character in range(128)]
+        self.output += struct.pack(f"<II{len(cuts)}I128H", len(language.table), len(cuts), *cuts, *classes)
+        cells: list[int] = []
+        for state, row in enumerate(language.table):
+            settled = all(to == state for to in row)
+            cells += (*row, language.accepting[state] | settled << 1)
+        self._text(struct.pack(f"<{len(cells)}H", *cells))
 
     def _mask(self, mask: int, words: int) -> None:
         self.output += struct.pack(f"<{words}Q", *[mask >> (64 * word) & _BITS for word in range(words)])

@@ -1,15 +1,14 @@
 """Deciding about sets of texts exactly: decision trees as finite automata.
 
-All our questions about texts (order, prefix, suffix, substring, glob) can be answered by machines that read a
-text once from left to right with a bounded memory. So a whole decision tree can: run the machines of its
+All our questions about texts (order, prefix, suffix, substring, patterns) can be answered by machines that read
+a text once from left to right with a bounded memory. So a whole decision tree can: run the machines of its
 atoms and of its leaves side by side; the tuple of their states is the state of the product. Whether the set
 is empty is whether an accepting state can be reached; covering is emptiness of a difference. And since the
 *smallest* deterministic automaton of a language is unique, it serves as the identity of the set: two trees
 that mean the same have the same one.
 
-Characters that no atom and no leaf mentions behave alike within each gap between the mentioned ones, so the
-machines only read one representative a class. Code points order as UTF-8 bytes do; surrogates are left out
-of the count, since no text holds them.
+Each machine says where the alphabet is to be cut (`cuts`, in the numbers of `codes`): between two cuts it reads
+all characters alike. So the machines only read one representative a class.
 
 The product can grow with the product of its parts. `MAX_EFFORT` bounds the work to some milliseconds; past
 it `Undecided` is raised and callers fall back to the safe answer. Two filters with a few text conditions of
@@ -18,13 +17,14 @@ some twenty characters stay far below.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import msgspec
 
 from palio.model import decision, flips
+from palio.model.codes import ALPHABET, character_of, cuts_around
 from palio.model.decision import DecisionNode, Tree
 from palio.model.effort import Effort
 from palio.model.flips import Flips
@@ -38,8 +38,7 @@ MAX_REFINING = 1_000_000
 # A set of texts that is written as points and ranges is turned back into them up to this many ends.
 MAX_FLIPS = 2_048
 
-_SURROGATES_START, _SURROGATES = 0xD800, 0x800
-_ALPHABET_SIZE = {Kind.STRING: 0x110000 - _SURROGATES, Kind.BYTES: 0x100}
+_ALPHABET_SIZE = {Kind.STRING: ALPHABET, Kind.BYTES: 0x100}
 _PLEASANT = "xamk-5 XQ0"
 
 
@@ -77,8 +76,8 @@ class _Leaf(msgspec.Struct, frozen=True):
         return state if isinstance(state, bool) else flips.contains(self.ends, state)
 
     @property
-    def characters(self) -> set[str]:
-        return set("".join(self.ends))
+    def cuts(self) -> set[int]:
+        return cuts_around("".join(self.ends))
 
 
 class _Product:
@@ -90,10 +89,9 @@ class _Product:
         leaves = dict.fromkeys(one for one in decision.walk(tree) if not isinstance(one, DecisionNode))
         self.machines: list[Any] = atoms + [_Leaf(leaf) for leaf in leaves]
         self.place = {machine: index for index, machine in enumerate(self.machines)}
-        mentioned: set[int] = set()
+        cuts = {0}
         for machine in self.machines:
-            mentioned |= {_code(character) for character in machine.characters}
-        cuts = {0} | mentioned | {code + 1 for code in mentioned}
+            cuts |= machine.cuts
         self.size = _ALPHABET_SIZE[Kind(kind)]
         self.cuts = sorted(cut for cut in cuts if cut < self.size)
         self.characters = [
@@ -125,17 +123,8 @@ class _Product:
         return leaf.accepts(state[self.place[leaf]])
 
 
-def _code(character: str) -> int:
-    code = ord(character)
-    return code if code < _SURROGATES_START else code - _SURROGATES
-
-
-def _character(code: int) -> str:
-    return chr(code if code < _SURROGATES_START else code + _SURROGATES)
-
-
 def _representative(low: int, high: int) -> str:
-    return next((one for one in _PLEASANT if low <= ord(one) < high), _character(low))
+    return next((one for one in _PLEASANT if low <= ord(one) < high), character_of(low))
 
 
 def example(kind: int, tree: Tree) -> str | None:
@@ -192,7 +181,7 @@ def language(kind: int, tree: Tree) -> Language:
             row.append(numbers[reached])
         table.append(tuple(row))
         accepting.append(product.accepts(state))
-    return _smallest(product.cuts, table, accepting)
+    return smallest(product.cuts, table, accepting)
 
 
 def _blocks(table: list[tuple[int, ...]], accepting: list[bool]) -> list[int]:
@@ -235,7 +224,7 @@ def _blocks(table: list[tuple[int, ...]], accepting: list[bool]) -> list[int]:
     return block
 
 
-def _smallest(cuts: list[int], table: list[tuple[int, ...]], accepting: list[bool]) -> Language:
+def smallest(cuts: list[int], table: list[tuple[int, ...]], accepting: list[bool]) -> Language:
     """The automaton with one state for each block. Raises `Undecided`."""
     different = dict.fromkeys(zip(*table, strict=True))  # most characters are read like others
     block = _blocks(list(zip(*different, strict=True)), accepting)
@@ -271,31 +260,44 @@ def as_flips(kind: int, language: Language) -> Flips | None:
         if all(to == state for to in row)
     }
     highs = (*language.cuts[1:], _ALPHABET_SIZE[Kind(kind)])
+    widths = [high - low for low, high in zip(language.cuts, highs, strict=True)]
+    if _texts_to_name(language, widths, verdict) > MAX_FLIPS * 4:
+        return None
     ends: list[str] = []
-    budget = MAX_FLIPS * 4
-
-    def visit(state: int, read: str, emit: Callable[[str, bool], None], above: tuple[int, ...]) -> bool:
-        nonlocal budget
-        if state in verdict:
-            emit(read, verdict[state])
-            return True
-        if state in above:
-            return False
-        emit(read, language.accepting[state])
-        for low, high, to in zip(language.cuts, highs, language.table[state], strict=True):
-            for code in range(low, low + 1 if to in verdict else high):
-                budget -= 1
-                if budget < 0 or not visit(to, read + _character(code), emit, (*above, state)):
-                    return False
-        return True
-
     inside = False
+    waiting = [(0, "")]
+    while waiting:
+        state, read = waiting.pop()
+        if language.accepting[state] != inside:
+            ends.append(read)
+            inside = not inside
+        if state not in verdict:
+            waiting += [
+                (to, read + character_of(code))
+                for low, high, to in reversed([*zip(language.cuts, highs, language.table[state], strict=True)])
+                for code in reversed(range(low, low + 1 if to in verdict else high))
+            ]
+    return tuple(ends) if len(ends) <= MAX_FLIPS else None
 
-    def emit(at: str, member: bool) -> None:
-        nonlocal inside
-        if member != inside:
-            ends.append(at)
-            inside = member
 
-    complete = visit(0, "", emit, ())
-    return tuple(ends) if complete and len(ends) <= MAX_FLIPS else None
+def _texts_to_name(language: Language, widths: list[int], verdict: dict[int, bool]) -> float:
+    """How many texts lead to where it is decided, with all that they begin with; infinite with a loop."""
+    counts: dict[int, float] = dict.fromkeys(verdict, 1)
+    unfinished = [0]
+    above: set[int] = set()
+    while unfinished:
+        state = unfinished[-1]
+        row = language.table[state]
+        waiting = [to for to in set(row) if to not in counts]
+        if not waiting:
+            counts[state] = 1 + sum(
+                1 if to in verdict else width * counts[to] for to, width in zip(row, widths, strict=True)
+            )
+            unfinished.pop()
+            above.discard(state)
+            continue
+        above.add(state)
+        if not above.isdisjoint(waiting):
+            return math.inf
+        unfinished += waiting
+    return counts[0]

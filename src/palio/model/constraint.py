@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from palio.model import flips, texts
+from palio.model import flips, networks, questions, regexp, texts
 from palio.model.decision import DecisionNode, Tree
 from palio.model.errors import FilterError
 from palio.model.flips import EVERYTHING, LEAST, NOTHING, Flips
@@ -35,7 +35,11 @@ _ENDS: dict[str, tuple[bool | None, bool | None]] = {
     "<": (None, False),
     "<=": (None, True),
 }
-TEXT_OPERATORS = ("starts with", "ends with", "contains", "matches")
+TEXT_OPERATORS = ("starts with", "ends with", "contains", "matches", "like", "regex")
+# Its operand is, for each character, all that are the same if case is ignored, the one that was written first.
+IGNORING_CASE = "= ignoring case"
+IN_NETWORK = "in network"
+_STRINGS_ONLY = ("matches", "like", "regex", IN_NETWORK)
 
 
 class WrongOperand(FilterError):
@@ -45,8 +49,10 @@ class WrongOperand(FilterError):
 class Constraint(msgspec.Struct, frozen=True, gc=False):
     """An operator with its operand, and the kind that it demands of the value, if any.
 
-    The operand is a scalar; a pair for `between`; a tuple for `in`; a constraint on the elements for `has`;
-    None for `exists` and `absent`.
+    The operand is a scalar; a pair for `between`; a tuple for `in`; for `has` a constraint on the elements,
+    which may be a `not` with the constraint that a value is not to satisfy, which demands the same; None for
+    `exists` and `absent`; for `like` a pattern in the notation of `questions.like_of`; for texts that ignore
+    case what `questions.variants_of` gives.
     """
 
     operator: str
@@ -59,7 +65,7 @@ class Constraint(msgspec.Struct, frozen=True, gc=False):
         match self.operator:
             case "exists" | "absent":
                 return
-            case "has":
+            case "has" | "not":
                 operand.check()
             case "in":
                 for one in operand:
@@ -67,12 +73,18 @@ class Constraint(msgspec.Struct, frozen=True, gc=False):
             case "between":
                 if self._checked_kinds(operand[0]) != self._checked_kinds(operand[1]):
                     raise WrongOperand("Both ends of `between` must be of one kind.")
+            case "= ignoring case":
+                self._checked_kinds("")
+                self._text()
             case _:
                 kinds = self._checked_kinds(operand)
-                if self.operator in TEXT_OPERATORS and kinds[0] not in _TEXT_KINDS:
+                is_text = self.operator in TEXT_OPERATORS or self.operator == IN_NETWORK
+                if is_text and kinds[0] not in _TEXT_KINDS:
                     raise WrongOperand(
                         f"`{self.operator}` compares with a string, not with {describe_kind(operand)}."
                     )
+                if self.operator in _STRINGS_ONLY:
+                    self._text()
 
     def values(self) -> ValueSet:
         """The set of values that satisfy the constraint, which has been checked."""
@@ -99,6 +111,9 @@ class Constraint(msgspec.Struct, frozen=True, gc=False):
                 return ABSENT
             case "has":
                 return having(operand)
+            case "not":
+                excluded: ValueSet = operand.values()
+                return PRESENT - excluded
             case _:
                 return self._text()
 
@@ -122,6 +137,8 @@ class Constraint(msgspec.Struct, frozen=True, gc=False):
         return union(sets)
 
     def _text(self) -> ValueSet:
+        if self.operator == IGNORING_CASE:
+            return ValueSet.of({_STRING: _ignoring_case(self.operand)})
         operand: str | bytes = self.operand
         (kind,) = self._checked_kinds(operand)
         text = operand if isinstance(operand, str) else operand.decode("latin-1")
@@ -182,22 +199,78 @@ def _text_part(kind: int, operator: str, text: str) -> Tree:
             return DecisionNode(texts.EndsWith(text), everything, NOTHING) if text else everything
         case "contains":
             return DecisionNode(texts.Contains(text), everything, NOTHING) if text else everything
-        case "matches":
-            if kind != _STRING:
-                raise WrongOperand("`matches` compares with a string, not with bytes.")
-            return _glob(text, everything)
+        case "matches" | "like" | "regex" | "in network" if kind != _STRING:
+            raise WrongOperand(f"`{operator}` compares with a string, not with bytes.")
+        case "matches" | "like" | "regex" | "in network":
+            try:
+                return _PATTERNS[operator](text)
+            except texts.TextMistake as mistake:
+                raise WrongOperand(str(mistake)) from None
         case _:
             raise WrongOperand(f"There is no operator `{operator}`.")
 
 
-def _glob(pattern: str, everything: Flips) -> Tree:
-    try:
-        literal = texts.literal_glob(pattern)
-    except texts.GlobMistake as mistake:
-        raise WrongOperand(str(mistake)) from None
+def _asked(atom: Any) -> Tree:
+    return DecisionNode(atom, EVERYTHING[_STRING], NOTHING)
+
+
+def _glob(pattern: str) -> Tree:
+    literal = texts.literal_glob(pattern)
     if literal is not None:
         return flips.point(Kind.STRING, literal)
-    return everything if pattern == "**" else DecisionNode(texts.GlobMatches(pattern), everything, NOTHING)
+    return EVERYTHING[_STRING] if pattern == "**" else _asked(texts.GlobMatches(pattern))
+
+
+def _like(pattern: str) -> Tree:
+    """A pattern whose only wildcards are `%` at its ends is kept as a prefix, a suffix or a part."""
+    parts = questions.like_parts(pattern)
+    if not parts:
+        return flips.point(Kind.STRING, "")
+    begins, ends = parts[0] is None, parts[-1] is None
+    inner = parts[begins : len(parts) - (ends and len(parts) > 1)]
+    if None in inner or "" in inner:
+        return _questioned(questions.Like(pattern))
+    text = "".join(map(str, inner))
+    if begins:
+        return _text_part(_STRING, "contains" if ends else "ends with", text)
+    return prefix(_STRING, text) if ends else flips.point(Kind.STRING, text)
+
+
+def _regex(pattern: str) -> Tree:
+    literal = regexp.literal_of(regexp.shape_of(pattern))
+    if literal is not None:
+        return flips.point(Kind.STRING, literal)
+    return _questioned(questions.RegexMatches(pattern))
+
+
+def _network(network: str) -> Tree:
+    return _questioned(questions.InNetwork(networks.canonical_network(network)))
+
+
+def _questioned(atom: questions.TableQuestion) -> Tree:
+    """The tree of a question once its table is known to be small enough, and says neither all nor nothing."""
+    table = atom.table
+    if len(table.table) > 1:
+        return _asked(atom)
+    return EVERYTHING[_STRING] if table.accepting[0] else NOTHING
+
+
+def _ignoring_case(variants: tuple[str, ...]) -> Tree:
+    try:
+        questions.check_variants(variants)
+    except texts.TextMistake as mistake:
+        raise WrongOperand(str(mistake)) from None
+    if all(len(one) == 1 for one in variants):
+        return flips.point(Kind.STRING, "".join(variants))
+    return _asked(questions.IgnoringCase(sorted_variants(variants)))
+
+
+def sorted_variants(variants: tuple[str, ...]) -> tuple[str, ...]:
+    """The same for all ways to write the text."""
+    return tuple(["".join(sorted(one)) for one in variants])
+
+
+_PATTERNS = {"matches": _glob, "like": _like, "regex": _regex, IN_NETWORK: _network}
 
 
 def prefix(kind: int, text: str) -> Flips:
@@ -214,6 +287,7 @@ def prefix(kind: int, text: str) -> Flips:
 
 def having(element: Constraint) -> ValueSet:
     """The lists that have an element which satisfies a constraint."""
+    element = _canonical(element)
     values = element.values()
     elements = ValueSet(False, (*values.parts[: Kind.LIST], NOTHING))
     if elements.is_empty():
@@ -222,9 +296,21 @@ def having(element: Constraint) -> ValueSet:
     return ValueSet.of({Kind.LIST: DecisionNode(atom, EVERYTHING[Kind.LIST], NOTHING)})
 
 
+def _canonical(element: Constraint) -> Constraint:
+    """The same for all ways to write a text that ignores case."""
+    match element:
+        case Constraint("= ignoring case", operand, demanded):
+            return Constraint(IGNORING_CASE, sorted_variants(operand), demanded)
+        case Constraint("not", inner, demanded):
+            return Constraint("not", _canonical(inner), demanded)
+    return element
+
+
 def element_text(element: Constraint) -> str:
     """A text that tells constraints on elements apart."""
     operand = element.operand
     if element.operator == "in":
         operand = tuple(sorted(operand, key=repr))
+    elif element.operator == "not":
+        operand = element_text(operand)
     return f"{element.demanded} {element.operator} {operand!r}"

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from palio.model import decision, flips, numberline, texts
-from palio.model.constraint import Constraint, prefix
+from palio.model import decision, flips, numberline, questions, texts
+from palio.model.constraint import IGNORING_CASE, IN_NETWORK, Constraint, prefix
 from palio.model.cover import Answers, Term, cover
 from palio.model.decision import DecisionNode, Tree
 from palio.model.errors import FilterTooLarge
@@ -243,5 +243,13 @@ def _question(kind: Kind, atom: Any) -> Constraint:
             return Constraint("ends with", _outside(kind, text))
         case texts.GlobMatches(pattern):
             return Constraint("matches", pattern)
+        case questions.Like(pattern):
+            return Constraint("like", pattern)
+        case questions.RegexMatches(pattern):
+            return Constraint("regex", pattern)
+        case questions.IgnoringCase(variants):
+            return Constraint(IGNORING_CASE, variants)
+        case questions.InNetwork(network):
+            return Constraint(IN_NETWORK, network)
         case _:
             return Constraint("has", atom.constraint)

@@ -12,7 +12,9 @@ without knowing of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 
 from palio.model.errors import TooHard
@@ -70,6 +72,17 @@ class metered:  # noqa: N801 (used as a function is; one that yields takes sever
 
     def __exit__(self, *problem: object) -> None:
         _meter.reset(self._token)
+
+
+@contextmanager
+def uncounted() -> Iterator[None]:
+    """Work whose result is remembered: others have their turn, but no steps are counted.
+
+    So what a request takes does not depend on what was asked before; whoever asks counts for the result.
+    """
+    meter = _meter.get()
+    with metered(None if meter is None else Meter(sys.maxsize, meter.pause)):
+        yield
 
 
 def spend(steps: int) -> None:

@@ -8,8 +8,19 @@ from typing import Any
 
 import msgspec
 
-from palio.model.constraint import Constraint
-from palio.model.expression import Always, And, Condition, Expression, Not, Or, literal, name_text, text_of
+from palio.model.constraint import IGNORING_CASE, Constraint
+from palio.model.expression import (
+    Always,
+    And,
+    Condition,
+    Expression,
+    Not,
+    Or,
+    literal,
+    name_text,
+    text_of,
+    written,
+)
 from palio.model.notification import Notification
 from palio.model.values import KIND_NAMES, KIND_OF_TYPE, Kind
 
@@ -105,6 +116,8 @@ def _mismatch(constraint: Constraint, value: Any, kind: str) -> str:
     if constraint.demanded is not None and KIND_NAMES[constraint.demanded] != kind:
         return f", of type {kind}; {KIND_NAMES[constraint.demanded]} is demanded"
     constants = operand if isinstance(operand, tuple) else (operand,)
+    if operator == IGNORING_CASE:
+        constants = (written(operand),)
     if operator in ("exists", "absent", "!=") or any(_comparable(one, value) for one in constants):
         return ""
     if isinstance(value, str) and any(isinstance(one, datetime) for one in constants):

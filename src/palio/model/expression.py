@@ -13,8 +13,9 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from palio.model.constraint import Constraint
+from palio.model.constraint import IGNORING_CASE, Constraint
 from palio.model.moments import format_time
+from palio.model.questions import like_text
 from palio.model.values import KIND_NAMES, Kind
 
 KEYWORDS = frozenset(
@@ -106,9 +107,16 @@ def condition_text(attribute: str, constraint: Constraint) -> str:
         return f"{constraint.operator}({_demand(constraint.demanded)}{name})"
     if constraint.operator == "has":
         element: Constraint = constraint.operand
-        bare = "" if element.operator == "=" else f"{element.operator} "
-        return f"{_demand(element.demanded)}{name} has {bare}{_operand_text(element)}"
-    return f"{_demand(constraint.demanded)}{name} {constraint.operator} {_operand_text(constraint)}"
+        return f"{_demand(element.demanded)}{name} has {_element_text(element)}"
+    sign = "=" if constraint.operator == IGNORING_CASE else constraint.operator
+    return f"{_demand(constraint.demanded)}{name} {sign} {_operand_text(constraint)}"
+
+
+def _element_text(element: Constraint) -> str:
+    if element.operator == "not":
+        return f"not {_element_text(element.operand)}"
+    bare = "" if element.operator in ("=", IGNORING_CASE) else f"{element.operator} "
+    return f"{bare}{_operand_text(element)}"
 
 
 def _demand(kind: Kind | None) -> str:
@@ -122,8 +130,18 @@ def _operand_text(constraint: Constraint) -> str:
             return f"{literal(operand[0])} and {literal(operand[1])}"
         case "in":
             return f"({', '.join(map(literal, operand))})"
+        case "= ignoring case":
+            return f"{literal(written(operand))} ignoring case"
+        case "like":
+            pattern, escape = like_text(operand)
+            return literal(pattern) if escape is None else f"{literal(pattern)} escape {literal(escape)}"
         case _:
             return literal(operand)
+
+
+def written(variants: tuple[str, ...]) -> str:
+    """A text that is compared ignoring case, as it was written."""
+    return "".join([one[0] for one in variants])
 
 
 def name_text(attribute: str) -> str:

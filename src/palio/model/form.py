@@ -20,24 +20,29 @@ written as it is, in MessagePack:
    empty or everything on the face of it.
 3. Reading applies no limit of the parser, and does not simplify again what was simplified by the writer.
 4. Of one filter the bytes are always the same; reading and writing them again does not change them.
+5. Questions may be added without another version: what a broker does not know is unreadable to it, and it takes
+   a neighbour's row with such a question for everything, which costs traffic and loses nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NoReturn, TypeAlias
 
 import msgspec
 
-from palio.model import texts
+from palio.model import decision, questions, texts
 from palio.model.conjunction import Conjunction
-from palio.model.constraint import TEXT_OPERATORS, Constraint, having
+from palio.model.constraint import IGNORING_CASE, IN_NETWORK, TEXT_OPERATORS, Constraint, having
 from palio.model.decision import MAX_NODES, DecisionNode, Tree
+from palio.model.effort import spend
 from palio.model.errors import FilterError, FilterTooLarge
 from palio.model.flips import EVERYTHING, NOTHING
 from palio.model.lists import Has
+from palio.model.networks import canonical_network
 from palio.model.normal import MAX_CONJUNCTIONS
+from palio.model.regular import STATE_STEPS
 from palio.model.values import FLOAT_MAX, INT_MAX, INT_MIN, MAX_ATTRIBUTES, MAX_NAME_CHARACTERS, Kind
 from palio.model.valueset import ValueSet
 
@@ -48,8 +53,16 @@ MAX_BYTES = 1_048_576
 # As many as a notification can have.
 MAX_SIDES = MAX_ATTRIBUTES
 
-_ENDS_WITH, _CONTAINS, _MATCHES, _HAS = 1, 2, 3, 4
-_ELEMENT_OPERATORS = frozenset(("=", "!=", "<", "<=", ">", ">=", "in", "between", *TEXT_OPERATORS))
+# States of tables that are made when a form is read, of questions that differ: eight filters of people that the
+# parser took, merged into one.
+MAX_TABLE_STATES = 65_536
+
+_ENDS_WITH, _CONTAINS, _MATCHES, _HAS, _LIKE, _REGEX, _IGNORING_CASE, _IN_NETWORK = range(1, 9)
+_ELEMENT_OPERATORS = frozenset(
+    ("=", "!=", "<", "<=", ">", ">=", "in", "between", *TEXT_OPERATORS, IGNORING_CASE, IN_NETWORK)
+)
+# More than any character has; four in Unicode 15.
+_MOST_VARIANTS = 16
 _TYPES: tuple[type, ...] = (bool, int, float, str, datetime, str, str)
 _INT, _FLOAT, _TIME, _BYTES, _LIST = (int(k) for k in (Kind.INT, Kind.FLOAT, Kind.TIME, Kind.BYTES, Kind.LIST))
 _KINDS = frozenset(map(int, Kind))
@@ -72,10 +85,34 @@ class UnreadableForm(FilterError):
     sentence = "This is no filter as brokers write it: {reason}"
 
 
+class _TablesRead:
+    """How many states the tables of a form have; each question counts once."""
+
+    def __init__(self) -> None:
+        self.states = 0
+        self._seen: set[questions.TableQuestion] = set()
+
+    def add(self, atom: questions.TableQuestion) -> None:
+        if atom not in self._seen:
+            self._seen.add(atom)
+            states = len(atom.table.table)
+            self.states += states
+            spend(states * STATE_STEPS)
+
+    def count(self, values: ValueSet) -> None:
+        for part in values.parts:
+            for atom in decision.atoms(part) if type(part) is not tuple else ():
+                if isinstance(atom, questions.TableQuestion):
+                    self.add(atom)
+                elif isinstance(atom, Has) and atom.elements.asks:
+                    self.count(atom.elements)
+
+
 def encode_conjunctions(conjunctions: Sequence[Conjunction]) -> bytes:
     """The form of a filter. Raises `FilterTooLarge`."""
     if len(conjunctions) > MAX_CONJUNCTIONS:
         raise FilterTooLarge(limit=MAX_CONJUNCTIONS, got=len(conjunctions))
+    _require_few_states([box.sides for box in conjunctions])
     return _bounded([VERSION, *[_written_sides(box.sides) for box in conjunctions]])
 
 
@@ -84,11 +121,13 @@ def decode_conjunctions(data: bytes) -> tuple[Conjunction, ...]:
     boxes = _contents(data)
     if len(boxes) > MAX_CONJUNCTIONS + 1:
         _wrong("it has too many conjunctions.")
-    return tuple([Conjunction(_read_sides(box, closed=False)) for box in boxes[1:]])
+    tables = _TablesRead()
+    return tuple([Conjunction(_read_sides(box, tables, closed=False)) for box in boxes[1:]])
 
 
 def encode_sides(sides: _Sides) -> bytes:
     """The form of an advertisement. Raises `FilterTooLarge`."""
+    _require_few_states([sides])
     return _bounded([VERSION, _written_sides(sides)])
 
 
@@ -97,7 +136,7 @@ def decode_sides(data: bytes) -> dict[str, ValueSet]:
     contents = _contents(data)
     if len(contents) != 2:
         _wrong("an advertisement is one list of sides.")
-    return _read_sides(contents[1], closed=True)
+    return _read_sides(contents[1], _TablesRead(), closed=True)
 
 
 # Writing
@@ -108,6 +147,16 @@ def _bounded(contents: list[Any]) -> bytes:
     if len(form) > MAX_BYTES:
         raise FilterTooLarge(limit=MAX_BYTES, got=len(form), what="bytes once it is written out")
     return form
+
+
+def _require_few_states(several: Iterable[_Sides]) -> None:
+    tables = _TablesRead()
+    for sides in several:
+        for side in sides.values():
+            if side.asks:
+                tables.count(side)
+    if tables.states > MAX_TABLE_STATES:
+        raise FilterTooLarge(limit=MAX_TABLE_STATES, got=tables.states, what="states of patterns")
 
 
 def _written_sides(sides: _Sides) -> list[Any]:
@@ -141,11 +190,24 @@ def _written_tree(tree: Tree) -> Any:
             question, operand = _ENDS_WITH, text
         case texts.GlobMatches(pattern):
             question, operand = _MATCHES, pattern
+        case questions.Like(pattern):
+            question, operand = _LIKE, pattern
+        case questions.RegexMatches(pattern):
+            question, operand = _REGEX, pattern
+        case questions.IgnoringCase(variants):
+            question, operand = _IGNORING_CASE, variants
+        case questions.InNetwork(network):
+            question, operand = _IN_NETWORK, network
         case Has(_, constraint):
-            question, operand = _HAS, (constraint.operator, constraint.operand, constraint.demanded)
+            question, operand = _HAS, _written_element(constraint)
         case _:
             raise AssertionError(f"no form is known for {atom!r}")
     return question, operand, _written_tree(tree.yes), _written_tree(tree.no)
+
+
+def _written_element(element: Constraint) -> tuple[Any, ...]:
+    operand = _written_element(element.operand) if element.operator == "not" else element.operand
+    return element.operator, operand, element.demanded
 
 
 # Reading
@@ -169,7 +231,7 @@ def _contents(data: bytes) -> list[Any]:
     return contents
 
 
-def _read_sides(written: Any, *, closed: bool) -> dict[str, ValueSet]:
+def _read_sides(written: Any, tables: _TablesRead, *, closed: bool) -> dict[str, ValueSet]:
     """`closed` are those of an advertisement: every one allows absence, and may allow everything."""
     if type(written) is not list or len(written) % 2 or len(written) > 2 * MAX_SIDES:
         _wrong("sides are a list of names and sets.")
@@ -187,13 +249,13 @@ def _read_sides(written: Any, *, closed: bool) -> dict[str, ValueSet]:
             _wrong(f"what {name!r} may be is nothing or everything.")
         if closed and not flags & 1:
             _wrong(f"an advertisement cannot demand {name!r}.")
-        side = ValueSet(bool(flags & 1), _read_parts(flags, values))
+        side = ValueSet(bool(flags & 1), _read_parts(flags, values, tables))
         side.is_simple = True
         sides[name] = side
     return sides
 
 
-def _read_parts(flags: int, written: list[Any]) -> tuple[Tree, ...]:
+def _read_parts(flags: int, written: list[Any], tables: _TablesRead) -> tuple[Tree, ...]:
     parts: list[Tree] = [NOTHING] * len(EVERYTHING)
     at = 1
     flags >>= 1
@@ -205,7 +267,7 @@ def _read_parts(flags: int, written: list[Any]) -> tuple[Tree, ...]:
         elif bits == 2:
             if at == len(written):
                 _wrong("a part is missing.")
-            parts[kind] = _read_part(kind, written[at])
+            parts[kind] = _read_part(kind, written[at], tables)
             at += 1
         elif bits == 3:
             _wrong("a part is both whole and not.")
@@ -216,11 +278,11 @@ def _read_parts(flags: int, written: list[Any]) -> tuple[Tree, ...]:
     return tuple(parts)
 
 
-def _read_part(kind: int, written: Any) -> Tree:
+def _read_part(kind: int, written: Any, tables: _TablesRead) -> Tree:
     if type(written) is not list or not written:
         _wrong("a part is a list.")
     if kind in _ASKED and type(written[0]) is int:
-        return _read_tree(kind, written, None, [MAX_NODES])
+        return _read_tree(kind, written, None, [MAX_NODES], tables)
     if kind == _LIST:
         _wrong("lists have no order.")
     part = _read_flips(kind, written)
@@ -259,7 +321,9 @@ def _require_bytes(text: str) -> None:
         _wrong("bytes are from 0 to 255.")
 
 
-def _read_tree(kind: int, written: Any, above: tuple[Any, ...] | None, left: list[int]) -> Tree:
+def _read_tree(
+    kind: int, written: Any, above: tuple[Any, ...] | None, left: list[int], tables: _TablesRead
+) -> Tree:
     """`above` is the question before in its order; `left` is how many nodes there may still be."""
     if type(written) is not list:
         _wrong("a tree is a list.")
@@ -270,20 +334,22 @@ def _read_tree(kind: int, written: Any, above: tuple[Any, ...] | None, left: lis
     left[0] -= 1
     if left[0] < 0 or len(written) != 4 or type(written[0]) is not int:
         _wrong("a tree is a question, two answers, and not too large.")
-    atom = _read_atom(kind, written[0], written[1])
+    atom = _read_atom(kind, written[0], written[1], tables)
     order = atom.order
     if above is not None and not above < order:
         _wrong("its questions are not in their order.")
-    yes = _read_tree(kind, written[2], order, left)
-    no = _read_tree(kind, written[3], order, left)
+    yes = _read_tree(kind, written[2], order, left, tables)
+    no = _read_tree(kind, written[3], order, left, tables)
     if yes == no:
         _wrong("a question makes no difference.")
     return DecisionNode(atom, yes, no)
 
 
-def _read_atom(kind: int, question: int, operand: Any) -> Any:
+def _read_atom(kind: int, question: int, operand: Any, tables: _TablesRead) -> Any:
     if kind == _LIST:
-        return _read_has(question, operand)
+        return _read_has(question, operand, tables)
+    if question == _IGNORING_CASE and kind != _BYTES:
+        return _read_table(questions.IgnoringCase(_read_variants(operand)), tables)
     if type(operand) is not str or not operand:
         _wrong("a question about a text has a text.")
     if kind == _BYTES:
@@ -292,39 +358,97 @@ def _read_atom(kind: int, question: int, operand: Any) -> Any:
         return texts.Contains(operand)
     if question == _ENDS_WITH:
         return texts.EndsWith(operand)
-    if question != _MATCHES or kind == _BYTES:
+    if kind == _BYTES or question not in (_MATCHES, _LIKE, _REGEX, _IN_NETWORK):
         _wrong("a question is not known.")
+    if question != _MATCHES:
+        return _read_pattern(question, operand, tables)
     try:
         texts.check_glob(operand)
-    except texts.GlobMistake as mistake:
+    except texts.TextMistake as mistake:
         _wrong(str(mistake))
     return texts.GlobMatches(operand)
 
 
-def _read_has(question: int, written: Any) -> Has:
-    if question != _HAS or type(written) is not list or len(written) != 3:
+def _read_pattern(question: int, operand: str, tables: _TablesRead) -> questions.TableQuestion:
+    try:
+        if question == _REGEX:
+            return _read_table(questions.RegexMatches(operand), tables)
+        if question == _LIKE:
+            if questions.like_of(operand, questions.ESCAPE) != operand:
+                _wrong("a pattern is not in its one notation.")
+            return _read_table(questions.Like(operand), tables)
+        if canonical_network(operand) != operand:
+            _wrong("a network is not in its one notation.")
+    except texts.TextMistake as mistake:
+        _wrong(str(mistake))
+    return _read_table(questions.InNetwork(operand), tables)
+
+
+def _read_table(atom: questions.TableQuestion, tables: _TablesRead) -> questions.TableQuestion:
+    try:
+        tables.add(atom)
+        if len(atom.table.table) == 1:
+            _wrong("a question has one answer.")
+    except texts.TextMistake as mistake:
+        _wrong(str(mistake))
+    _require_states(tables)
+    return atom
+
+
+def _require_states(tables: _TablesRead) -> None:
+    if tables.states > MAX_TABLE_STATES:
+        _wrong("its patterns have too many states.")
+
+
+def _read_variants(written: Any) -> tuple[str, ...]:
+    if type(written) is not list or not written or len(written) > questions.MAX_IGNORING_CHARACTERS:
+        _wrong("a text that ignores case is a list of its characters.")
+    for one in written:
+        if type(one) is not str or not 0 < len(one) <= _MOST_VARIANTS or "".join(sorted(set(one))) != one:
+            _wrong("characters that are the same are not in their order.")
+    return tuple(written)
+
+
+def _read_has(question: int, written: Any, tables: _TablesRead) -> Has:
+    if question != _HAS:
+        _wrong("a question about a list is about its elements.")
+    try:
+        element = _read_element(written)
+        if element.operator == "not":
+            inner = _read_element(element.operand, within=True)
+            if inner.demanded != element.demanded:
+                _wrong("a question about elements demands two types.")
+            element = Constraint("not", inner, element.demanded)
+        element.check()
+        part = having(element).parts[_LIST]
+    except FilterError as problem:
+        raise problem if isinstance(problem, UnreadableForm) else UnreadableForm(str(problem)) from None
+    if not isinstance(part, DecisionNode):
+        _wrong("no element can satisfy a question.")
+    found: Has = part.atom
+    tables.count(found.elements)
+    _require_states(tables)
+    return found
+
+
+def _read_element(written: Any, *, within: bool = False) -> Constraint:
+    """A constraint on elements; what a `not` is about is left as it is written."""
+    if type(written) is not list or len(written) != 3:
         _wrong("a question about a list is about its elements.")
     operator, operand, demanded = written
     # What comes in may be of any type, also of one that no set can be asked about.
-    is_known = type(operator) is str and operator in _ELEMENT_OPERATORS
+    is_known = type(operator) is str and (operator in _ELEMENT_OPERATORS or (operator == "not" and not within))
     if not is_known or not (demanded is None or (type(demanded) is int and demanded in _KINDS)):
         _wrong("a question about elements is not known.")
     if operator in ("in", "between"):
         if type(operand) is not list or not operand or (operator == "between" and len(operand) != 2):
             _wrong("a question about elements has no values.")
         operand = tuple([_read_scalar(value) for value in operand])
-    else:
+    elif operator == IGNORING_CASE:
+        operand = _read_variants(operand)
+    elif operator != "not":
         operand = _read_scalar(operand)
-    try:
-        element = Constraint(operator, operand, None if demanded is None else Kind(demanded))
-        element.check()
-        part = having(element).parts[_LIST]
-    except FilterError as problem:
-        raise UnreadableForm(str(problem)) from None
-    if not isinstance(part, DecisionNode):
-        _wrong("no element can satisfy a question.")
-    found: Has = part.atom
-    return found
+    return Constraint(operator, operand, None if demanded is None else Kind(demanded))
 
 
 def _read_scalar(value: Any) -> Any:

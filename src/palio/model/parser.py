@@ -6,16 +6,22 @@
     negation    = "not" negation | "(" alternative ")" | "true" | "false" | condition
     condition   = ("exists" | "absent") "(" [type] name ")"
                 | [type] name [ test ]                       a name alone means: it is true
-    test        = comparison | "has" comparison | "has" value | "*"
+                | value ("=" | "!=" | "<" | "<=" | ">" | ">=") [type] name
+    test        = comparison | "has" ["not"] ( comparison | value [ "ignoring case" ] )
+                | "*" | "is" ["not"] "null"
                 | "not" ("in" | "between" | "has" | text operator) …
-    comparison  = ("=" | "!=" | "<" | "<=" | ">" | ">=") value
-                | "in" "(" value { "," value } ")"
+    comparison  = "=" string "ignoring case"
+                | ("=" | "!=" | "<" | "<=" | ">" | ">=") value
+                | "in" "(" value { "," value } ")" | "in network" string
                 | "between" value "and" value
-                | ("starts with" | ">*" | "ends with" | "*<" | "contains" | "matches") string
+                | ("starts with" | ">*" | "ends with" | "*<" | "contains") string
+                | "matches" string [ "across segments" ] | "like" string [ "escape" string ] | "regex" string
     type        = "bool" | "int" | "float" | "string" | "time" | "bytes" | "list"
 
 The tokens come from one regular expression that cannot backtrack over more than a token, so the whole is
 linear in the text; filters of the plainest shape take a shorter way (`shortcut`). Size and depth are bounded.
+`like`, `regex`, `is`, `network`, `ignoring`, `across` and `escape` mean something only where no name can stand,
+so that attributes may be called so.
 A mistake is reported at its column, with what was expected and, for a word that is no operator, the one that
 was probably meant.
 """
@@ -29,12 +35,14 @@ import re
 from collections.abc import Callable
 from typing import ClassVar, NoReturn
 
-from palio.model import shortcut, texts
-from palio.model.constraint import TEXT_OPERATORS, Constraint, WrongOperand
+from palio.model import questions, shortcut, texts
+from palio.model.constraint import IGNORING_CASE, IN_NETWORK, TEXT_OPERATORS, Constraint, WrongOperand
 from palio.model.effort import spend
 from palio.model.errors import FilterSyntaxError, FilterTooLarge
 from palio.model.expression import KEYWORDS, Always, And, Condition, Expression, Not, Or, name_text
 from palio.model.moments import parse_time
+from palio.model.networks import canonical_network
+from palio.model.regular import STATE_STEPS
 from palio.model.values import (
     INT_MAX,
     INT_MIN,
@@ -50,6 +58,9 @@ MAX_TEXT_CHARACTERS = 262_144
 MAX_CONDITIONS = 512
 MAX_VALUES = 16_384
 MAX_DEPTH = 64
+# States of the tables of all patterns (`like`, `regex`, networks, texts that ignore case): people's have some
+# twenty each, and so many take half a second to make.
+MAX_TABLE_STATES = 8_192
 # What reading a value, or a condition without one, counts for a meter.
 _READING = 50
 
@@ -78,10 +89,17 @@ COMPARISONS = frozenset(("=", "!=", "<", "<=", ">", ">="))
 _SIENA = {">*": "starts with", "*<": "ends with"}
 _PHRASES = {"starts": "starts with", "ends": "ends with"}
 _NEGATABLE = frozenset(("in", "between", "has", "starts", "ends", "contains", "matches"))
+# Words that are operators only behind an attribute.
+_WORD_OPERATORS = ("like", "regex")
+# The sign that means the same with both sides exchanged.
+_TURNED = {"=": "=", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+# Behind a string in double quotes, which may be a name: a sign and a name, which makes the string a constant.
+_SIGN_AND_NAME = re.compile(r"\s*(?:[<>=!]=|<>|[<>=](?!\*))\s*(?![xX]\")(?:`|(?P<word>[^\W\d]\w*))")
 _AFTER_NAME = ("=", "!=", "<", "<=", ">", ">=", "in", "between", "has", *TEXT_OPERATORS)
 _MISSPELLINGS = {
     "is": "=", "eq": "=", "equals": "=", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
-    "like": "matches", "startswith": "starts with", "endswith": "ends with", "begins": "starts with",
+    "rlike": "regex", "regexp": "regex", "glob": "matches",
+    "startswith": "starts with", "endswith": "ends with", "begins": "starts with",
     "prefix": "starts with", "suffix": "ends with", "includes": "has", "any": "exists",
 }  # fmt: skip
 
@@ -127,6 +145,7 @@ class Reader:
         self.depth = 0
         self.conditions = 0
         self.values = 0
+        self.states = 0  # of the tables of patterns
         self.subject_name = ""  # the attribute that was named last, for advice about what is behind it
         self._tokens = self.tokens.finditer(text)
         self.advance()
@@ -159,6 +178,20 @@ class Reader:
     def expect(self, token: str) -> None:
         if not self.take(token):
             self.fail(f"expected `{token}`, found {self.found()}.")
+
+    def says(self, *words: str) -> bool:
+        """Whether one of these words stands here: small or large, and no keyword."""
+        return self.kind == "word" and self.raw.lower() in words and (self.raw.islower() or self.raw.isupper())
+
+    def take_words(self, first: str, second: str) -> bool:
+        """Whether both stand here; the second must follow the first."""
+        if not self.says(first):
+            return False
+        self.advance()
+        if not self.says(second):
+            self.fail(f"expected `{second}`, found {self.found()}.")
+        self.advance()
+        return True
 
     def expect_end(self, expected: str) -> None:
         if self.kind == "end":
@@ -217,18 +250,50 @@ class Reader:
             demanded, name = self.subject()
             self.expect(")")
             return Condition(name, Constraint(operator, None, demanded))
+        if self._says_constant():
+            return self._turned()
         demanded, name = self.subject()
         return self.test(demanded, name)
+
+    def _says_constant(self) -> bool:
+        """Whether a constant stands here, and not the name of an attribute."""
+        if self.kind != "string" or self.raw[0] == "'":
+            return self.kind in _VALUES
+        behind = _SIGN_AND_NAME.match(self.text, self.at + len(self.raw))
+        return behind is not None and (behind["word"] or "").lower() not in ("true", "false", *_NULLS)
+
+    def _turned(self) -> Condition:
+        """A constant, a sign and an attribute."""
+        start, value = self.at, self.value()
+        if not (self.kind == "symbol" and self.token in COMPARISONS):
+            advice = "An attribute comes first, and behind it the value; only a comparison may be turned round."
+            self.fail(f"expected a comparison such as `<`, found {self.found()}.", advice)
+        sign = _TURNED[self.token]
+        self.advance()
+        demanded, name = self.turned_subject()
+        return Condition(name, self.checked(Constraint(sign, value, demanded), start))
+
+    def turned_subject(self) -> tuple[Kind | None, str]:
+        """The attribute behind a constant and a sign."""
+        return self.subject()
 
     def subject(self) -> tuple[Kind | None, str]:
         """An attribute's name, with the type that is demanded of it before."""
         if self.kind == "word" and self.token in KINDS_BY_NAME:
             word = self.token
             self.advance()
-            if self.kind in ("word", "name"):
+            if self.kind in ("word", "name") and not self._says_word_test():
                 return KINDS_BY_NAME[word], self.name()
             return None, word  # `time > …` speaks of an attribute that is called so
         return None, self.name()
+
+    def _says_word_test(self) -> bool:
+        """Whether `like "…"` or `is null` stands here, and not an attribute that is called so."""
+        if not self.says("is", *_WORD_OPERATORS):
+            return False
+        follows = self.tokens.match(self.text, self.at + len(self.raw))
+        behind = "" if follows is None else follows[0].strip().lower()
+        return behind in ("null", "not") if self.says("is") else behind[:1] in ('"', "'")
 
     def name(self) -> str:
         if self.kind == "word":
@@ -248,13 +313,14 @@ class Reader:
     def test(self, demanded: Kind | None, name: str) -> Expression:
         start = self.at
         if self.take("not"):
-            if self.token not in _NEGATABLE:
-                self.fail(f"expected one of {_listed(sorted(_NEGATABLE))}, found {self.found()}.")
+            if self.token not in _NEGATABLE and not self.says(*_WORD_OPERATORS):
+                expected = _listed(sorted((*_NEGATABLE, *_WORD_OPERATORS)))
+                self.fail(f"expected one of {expected}, found {self.found()}.")
             return Not(self.test(demanded, name))
         if self.take("*"):
             return Condition(name, Constraint("exists", None, demanded))
         if self.take("has"):
-            element = self.comparison(demanded) or Constraint("=", self.value(), demanded)
+            element = self._element(demanded)
             return Condition(name, self.checked(Constraint("has", element), start))
         constraint = self.comparison(demanded)
         if constraint is not None:
@@ -262,11 +328,17 @@ class Reader:
         if self.kind in ("word", "string", "number", "name") or (demanded is not None):
             problem = f"expected an operator after `{name[:40]}`, found {self.found()}."
             if self.kind == "word" and self.raw.lower() == "is":
-                self._fail_at_is(problem)
+                return Condition(name, self._null_test(demanded, problem))
             if self.kind == "number" and (whole := self._odd_name(self.at)) is not None:
                 self.fail(problem, f"If this is one name, write `{whole}` in backticks.")
             self.fail(problem, _suggest(self.raw, _AFTER_NAME) if self.kind == "word" else None)
         return Condition(name, Constraint("=", True))
+
+    def _element(self, demanded: Kind | None) -> Constraint:
+        """What an element of a list has to satisfy, or not to."""
+        negated = self.take("not")
+        element = self.comparison(demanded) or self._equality("=", demanded)
+        return Constraint("not", element, demanded) if negated else element
 
     def comparison(self, demanded: Kind | None) -> Constraint | None:
         """An operator with its operand, or None if there is no operator here."""
@@ -275,15 +347,21 @@ class Reader:
             if token in COMPARISONS:
                 self.advance()
                 self._refuse_null("exists" if token == "!=" else "absent")
-                return self.checked(Constraint(token, self.value(), demanded), start)
+                return self.checked(self._equality(token, demanded), start)
             if token in _SIENA:
                 self.advance()
                 return self.checked(Constraint(_SIENA[token], self.text_value(), demanded), start)
             return None
+        if self.says(*_WORD_OPERATORS):
+            self.advance()
+            return self.text_test(token.lower(), demanded)
         if self.kind != "keyword":
             return None
         if token == "in":
             self.advance()
+            if self.says("network"):
+                self.advance()
+                return self.text_test(IN_NETWORK, demanded)
             return self.checked(Constraint("in", self.several(), demanded), start)
         if token == "between":
             self.advance()
@@ -299,17 +377,68 @@ class Reader:
             return self.text_test(_PHRASES[token], demanded)
         return None
 
+    def _equality(self, sign: str, demanded: Kind | None) -> Constraint:
+        """The value behind a sign, which may ignore case behind `=`."""
+        start, value = self.at, self.value()
+        if not (self.says("ignoring") and sign == "="):
+            return Constraint(sign, value, demanded)
+        if not isinstance(value, str):
+            self.fail_at(start, "only strings are compared ignoring case.")
+        self.take_words("ignoring", "case")
+        variants = questions.variants_of(value)
+        try:
+            questions.check_variants(variants)
+        except texts.TextMistake as mistake:
+            self.fail_at(start, _lowered(str(mistake)))
+        self._count_states(len(variants))
+        return self.checked(Constraint(IGNORING_CASE, variants, demanded), start)
+
     def text_test(self, operator: str, demanded: Kind | None) -> Constraint:
-        start = self.at
+        start, raw = self.at, self.raw
         operand = self.text_value()
-        if operator == "matches":
+        if operator in ("matches", *_WORD_OPERATORS, IN_NETWORK):
             if not isinstance(operand, str):
-                self.fail_at(start, "`matches` compares with a string, not with bytes.")
+                self.fail_at(start, f"`{operator}` compares with a string, not with bytes.")
             try:
-                texts.check_glob(operand)
-            except texts.GlobMistake as mistake:
-                self.fail_at(start + 1 + mistake.at, str(mistake))
+                operator, operand = self._pattern(operator, operand)
+            except texts.TextMistake as mistake:
+                self.fail_at(start + _place_within(raw, mistake.at), str(mistake))
         return self.checked(Constraint(operator, operand, demanded), start)
+
+    def _pattern(self, operator: str, pattern: str) -> tuple[str, str]:
+        """The operator and the operand that a pattern and what is behind it mean. Raises `TextMistake`."""
+        table: questions.TableQuestion
+        if operator == "matches":
+            if not self.take_words("across", "segments"):
+                texts.check_glob(pattern)
+                return operator, pattern
+            operator, pattern = "like", questions.across_segments(pattern)
+        elif operator == "like":
+            pattern = questions.like_of(pattern, self._escape())
+        if operator == "like":
+            table = questions.Like(pattern)
+        elif operator == "regex":
+            table = questions.RegexMatches(pattern)
+        else:
+            pattern = canonical_network(pattern)
+            table = questions.InNetwork(pattern)
+        self._count_states(len(table.table.table))
+        return operator, pattern
+
+    def _escape(self) -> str | None:
+        if not self.says("escape"):
+            return None
+        self.advance()
+        start, escape = self.at, self.text_value()
+        if not isinstance(escape, str) or len(escape) != 1 or escape in "%_":
+            self.fail_at(start, "an escape is one character in quotes, and neither `%` nor `_`.")
+        return escape
+
+    def _count_states(self, states: int) -> None:
+        self.states += states
+        spend(states * STATE_STEPS)
+        if self.states > MAX_TABLE_STATES:
+            raise FilterTooLarge(limit=MAX_TABLE_STATES, got=self.states, what="states of patterns or more")
 
     def several(self) -> tuple[Scalar, ...]:
         self.expect("(")
@@ -423,8 +552,8 @@ class Reader:
         if self.kind == "keyword":
             return f"To speak of an attribute called {self.raw}, write it in backticks."
         if self.kind == "string":
-            return "An attribute comes first, without quotes or in backticks, and behind it the value."
-        return "An attribute comes first, and behind it the value." if self.kind in _VALUES else None
+            return "An attribute is written without quotes, or in backticks."
+        return "A value is compared with an attribute." if self.kind in _VALUES else None
 
     def _advice_for_a_value(self) -> str | None:
         if self.kind != "word":
@@ -438,13 +567,18 @@ class Reader:
             advice = f"Write `{instead}({name_text(self.subject_name)})`."
             self.fail("there is no null: an attribute has a value, or it is absent.", advice)
 
-    def _fail_at_is(self, problem: str) -> NoReturn:
-        """`is null`, `is not null`, `is 5`: what other languages say instead of an operator."""
+    def _null_test(self, demanded: Kind | None, problem: str) -> Constraint:
+        """`is null` and `is not null`; and `is 5`, which other languages say instead of an operator."""
         start = self.at
         self.advance()
         negated = self.take("not")
-        self._refuse_null("exists" if negated else "absent")
-        self.fail_at(start, problem, f"Did you mean `{'!=' if negated else '='}`?")
+        if not self.says("null"):
+            self._refuse_null("exists" if negated else "absent")
+            self.fail_at(start, problem, f"Did you mean `{'!=' if negated else '='}`?")
+        if demanded is not None:
+            self.fail("null is of no type.", "Leave out the type before the attribute.")
+        self.advance()
+        return Constraint("exists" if negated else "absent")
 
     def _odd_name(self, at: int) -> str | None:
         """What was probably meant to be one name, if the character at this place is in the middle of it."""
@@ -465,6 +599,17 @@ class Reader:
             self.fail_at(at, "this is not a number.", "Names that begin with a digit are written in backticks.")
         advice = {"!": "Write `not` or `!=`.", "~": "Write `matches` or `contains`."}.get(character)
         self.fail_at(at, f"the character {character!r} has no meaning here.", advice)
+
+
+def _place_within(raw: str, at: int) -> int:
+    """Where in a string as it is written its character `at` stands."""
+    place = 1
+    for _ in range(at):
+        if raw[place : place + 1] == "\\":
+            place += 6 if raw[place + 1 : place + 2] == "u" else 2
+        else:
+            place += 1
+    return place
 
 
 def _lowered(sentence: str) -> str:

@@ -1,6 +1,7 @@
-"""The questions about texts that are no intervals: suffix, substring and path glob.
+"""The questions about texts that are no intervals: suffix, substring and path glob. (More are in `questions`.)
 
-Each is also a small deterministic machine that reads one character at a time (`start`, `step`, `accepts`).
+Each is also a small deterministic machine that reads one character at a time (`start`, `step`, `accepts`);
+`cuts` says between which characters it makes a difference.
 `automaton` runs several of them side by side to decide covering and overlap; `holds` answers directly.
 
 A glob speaks of paths whose segments are separated by `/`: `*` is any run of characters other than `/`, and
@@ -15,6 +16,8 @@ import functools
 from typing import ClassVar, TypeAlias
 
 import msgspec
+
+from palio.model.codes import cuts_around
 
 MAX_GLOB_CHARACTERS = 1_024
 
@@ -41,8 +44,8 @@ class EndsWith(msgspec.Struct, frozen=True):
         return state == len(self.text)
 
     @property
-    def characters(self) -> set[str]:
-        return set(self.text)
+    def cuts(self) -> set[int]:
+        return cuts_around(self.text)
 
 
 class Contains(EndsWith, frozen=True):
@@ -131,15 +134,15 @@ class GlobMatches(msgspec.Struct, frozen=True):
         return state & machine(self.pattern).last != 0
 
     @property
-    def characters(self) -> set[str]:
-        return set(machine(self.pattern).literals) | {"/"}
+    def cuts(self) -> set[int]:
+        return cuts_around({"/", *machine(self.pattern).literals})
 
     @property
     def cost(self) -> int:
         return STEP_COST + len(self.pattern) // 4
 
 
-class GlobMistake(ValueError):
+class TextMistake(ValueError):
     """A pattern that means nothing; `at` counts characters from 0."""
 
     def __init__(self, at: int, message: str) -> None:
@@ -157,7 +160,7 @@ def glob_segments(pattern: str) -> list[_Segment]:
 
 
 def check_glob(pattern: str) -> None:
-    """Raise `GlobMistake` if the pattern means nothing."""
+    """Raise `TextMistake` if the pattern means nothing."""
     _segments(pattern)
 
 
@@ -171,7 +174,7 @@ def literal_glob(pattern: str) -> str | None:
 
 def _segments(pattern: str) -> list[_Segment]:
     if len(pattern) > MAX_GLOB_CHARACTERS:
-        raise GlobMistake(0, f"A path pattern has at most {MAX_GLOB_CHARACTERS:,} characters.")
+        raise TextMistake(0, f"A path pattern has at most {MAX_GLOB_CHARACTERS:,} characters.")
     segments: list[_Segment] = []
     start = 0
     for text in pattern.split("/"):
@@ -189,7 +192,7 @@ def _segment(text: str, start: int) -> list[str | None]:
     while at < len(text):
         if text[at] == "*":
             if characters and characters[-1] is None:
-                raise GlobMistake(start + at, "`**` stands for whole segments; put a `/` before and after it.")
+                raise TextMistake(start + at, "`**` stands for whole segments; put a `/` before and after it.")
             characters.append(None)
         elif text[at] != "\\":
             characters.append(text[at])
@@ -197,7 +200,7 @@ def _segment(text: str, start: int) -> list[str | None]:
             at += 1
             characters.append(text[at])
         else:
-            raise GlobMistake(start + at, "A backslash stands before `*` or another backslash.")
+            raise TextMistake(start + at, "A backslash stands before `*` or another backslash.")
         at += 1
     return characters
 

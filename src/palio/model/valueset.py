@@ -2,7 +2,7 @@
 
 A set has eight parts: whether the attribute may be absent, and for each kind of value which ones may be
 there. Kinds never mix, so every operation works part by part. A part is a sorted tuple of flips (`flips`), or,
-where "ends with", "contains", "matches" or "has" are involved, a decision tree whose leaves are such tuples
+where "ends with", "contains", patterns or "has" are involved, a decision tree whose leaves are such tuples
 (`decision`). Sets are closed under intersection, union and complement.
 
 What is guaranteed:
@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
-from palio.model import automaton, decision, flips, lists, texts
+from palio.model import automaton, decision, flips, lists, questions, texts
 from palio.model.decision import DecisionNode, Tree
 from palio.model.effort import Undecided
 from palio.model.errors import FilterTooLarge
@@ -32,6 +32,11 @@ _ASKED = (Kind.STRING, Kind.BYTES, Kind.LIST)  # whose values there can be quest
 
 # Whether a question can be dropped is only tried where there are few of them: it is for the reader's sake.
 MAX_ATOMS_TO_DROP = 6
+
+# Patterns that may turn out to be points and ranges; they are kept as such if these are few, for a table is
+# quicker to ask and to reason about than a long list.
+_SIMPLER = (texts.GlobMatches, questions.Like, questions.RegexMatches)
+MAX_ENDS = 16
 
 # In which kind an example is looked for first: what people find easiest to read.
 _EXAMPLE_ORDER = (Kind.INT, Kind.FLOAT, Kind.STRING, Kind.BOOL, Kind.TIME, Kind.BYTES, Kind.LIST)
@@ -260,9 +265,14 @@ def _without_questions(kind: int, tree: Tree) -> Flips | None:
             kind, [low for low, _ in spans if flips.contains(decision.leaf_for(tree, low), low)]
         )
     try:
-        return automaton.as_flips(kind, automaton.language(kind, tree))
+        ends = automaton.as_flips(kind, automaton.language(kind, tree))
     except Undecided:
         return None
+    return None if ends is not None and len(ends) > MAX_ENDS and _asks_tables(tree) else ends
+
+
+def _asks_tables(tree: Tree) -> bool:
+    return any(isinstance(atom, questions.TableQuestion) for atom in decision.atoms(tree))
 
 
 def _is_lone(tree: Tree) -> bool:
@@ -275,8 +285,11 @@ def _is_lone(tree: Tree) -> bool:
 
 
 def _is_plain_question(kind: int, tree: DecisionNode) -> bool:
-    """A lone "ends with", "contains" or "has", or its opposite: by far most trees, and nothing to simplify."""
-    return not isinstance(tree.atom, texts.GlobMatches) and {tree.yes, tree.no} == {EVERYTHING[kind], NOTHING}
+    """A lone "ends with", "contains" or "has", or its opposite: by far most trees, and nothing to simplify.
+
+    What ignores case, and what is in a network, may be a list of texts, but nobody would like to read that.
+    """
+    return not isinstance(tree.atom, _SIMPLER) and {tree.yes, tree.no} == {EVERYTHING[kind], NOTHING}
 
 
 class _ListIdentity:
@@ -305,9 +318,14 @@ def _identity(kind: int, tree: Tree) -> Any:
     if not isinstance(tree, DecisionNode):
         return tree
     try:
-        return _ListIdentity(tree) if kind == Kind.LIST else automaton.language(kind, tree)
+        if kind == Kind.LIST:
+            return _ListIdentity(tree)
+        language = automaton.language(kind, tree)
     except (Undecided, FilterTooLarge):
         return tree
+    # What is kept as a question may still be what others have as points and ranges.
+    ends = automaton.as_flips(kind, language) if _asks_tables(tree) else None
+    return language if ends is None else ends
 
 
 def _ordered_example(kind: Kind, ends: Flips) -> bool | int | float | datetime:

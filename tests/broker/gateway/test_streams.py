@@ -57,6 +57,12 @@ async def test_the_filter_is_the_only_thing_that_selects():
         assert [(await stream.data())["price"] for _ in range(2)] == [101, 102]
 
 
+async def test_a_filter_may_be_in_another_language():
+    async with calling() as (_, session), streaming(session, filter="a/+?n>5", dialect="mqtt") as stream:
+        await session.post("/events", json=[{"topic": "a/b", "n": n} for n in (5, 6)])
+        assert (await stream.data())["n"] == 6
+
+
 async def test_whoever_comes_back_goes_on_where_it_was():
     async with calling() as (_, session):
         async with streaming(session, filter="n >= 0") as stream:
@@ -183,6 +189,8 @@ async def test_a_stream_can_end_when_nothing_comes_any_more():
         ({"since": "yesterday"}, "WrongParameter"),
         ({"since": "2026-01-01T00:00:00"}, "WrongParameter"),
         ({"format": "xml"}, "WrongParameter"),
+        ({"dialect": "klingon", "filter": "a"}, "WrongParameter"),
+        ({"dialect": "mqtt", "filter": "a/b#"}, "WrongDialectText"),
         ({"durable": ""}, "WrongParameter"),
         ({"durable": "x" * 256}, "WrongParameter"),
         ({"last": "17"}, "WrongParameter"),

@@ -12,7 +12,7 @@ from msgspec import UNSET, Meta, UnsetType
 from palio.broker.gateway.call import Call
 from palio.broker.gateway.openapi import COMMON, Operation, Parameter, good
 from palio.broker.gateway.parameters import POSITION_PATTERN, read_flag, read_number
-from palio.language import read_filter
+from palio.language import DIALECTS, PALIO, read_filter
 from palio.model.errors import WrongParameter, WrongTime
 from palio.model.filter import Filter
 from palio.model.formats import PLAIN_JSON, STRUCTURED, Format
@@ -32,6 +32,11 @@ _QUERY = (
         "filter",
         Annotated[str, Meta(examples=["price > 100"])],
         "What is wanted; without it everything, or what a durable subscription selects that is there.",
+    ),
+    Parameter(
+        "dialect",
+        Annotated[str, Meta(extra_json_schema={"default": PALIO, "enum": list(DIALECTS)})],
+        "What the filter is written in.",
     ),
     Parameter(
         "durable", Annotated[str, Meta(min_length=1, max_length=255)], "The name of a durable subscription."
@@ -135,7 +140,10 @@ def read_wanted(call: Call) -> StreamWanted:
     shape = query.get("format", "json")
     if shape not in ("json", "cloudevents"):
         raise WrongParameter("format", "It is `json` or `cloudevents`.")
-    filter = read_filter(query["filter"]).require_satisfiable() if "filter" in query else None
+    dialect = query.get("dialect", PALIO)
+    if dialect not in DIALECTS:
+        raise WrongParameter("dialect", f"There is no such dialect; there are {', '.join(DIALECTS)}.")
+    filter = read_filter(query["filter"], dialect).require_satisfiable() if "filter" in query else None
     change = read_flag("change", query.get("change", "false"))
     if change and (durable is None or filter is None):
         raise WrongParameter("change", "It goes with `durable` and the filter that it shall have.")

@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypedDict
 import msgspec
 import typer
 
+from palio.cli.input.inputs import Dialect
 from palio.cli.output.formats import Format, FormatText, format_of
 from palio.cli.program.connecting import Server, Timeout, connected, for_at_most, run
 from palio.cli.program.dressing import argument, flag, option
@@ -17,7 +18,7 @@ from palio.cli.program.terminal import ExitCode, error_console, help_epilog, plu
 from palio.client import Client, Subscription
 from palio.client.dialling import Backoff
 from palio.client.durable import DurableSubscription
-from palio.language import read_filter
+from palio.language import PALIO, read_filter
 from palio.model.errors import NoSuchSubscription
 from palio.model.moments import parse_since, parse_span
 
@@ -59,6 +60,7 @@ def sub(
     count: Annotated[int | None, typer.Option("--count", "-n", min=1, help="End after so many events.")] = None,
     timeout: Timeout = None,
     format_text: FormatText = "json",
+    dialect: Dialect = PALIO,
     durable: Annotated[
         str | None, option("NAME", "A subscription that stays, and keeps what comes while nobody reads.")
     ] = None,
@@ -99,7 +101,8 @@ def sub(
     or none at all, have come.
     """
     if filter_text is not None:
-        read_filter(filter_text).require_satisfiable()
+        filter = read_filter(filter_text, dialect).require_satisfiable()
+        filter_text = str(filter) if filter.source is None else filter.source
     if change and (durable is None or filter_text is None):
         raise typer.BadParameter("--change goes with --durable, and the filter that it shall have.")
     within = None if timeout is None else parse_span(timeout)

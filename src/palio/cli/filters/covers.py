@@ -9,9 +9,10 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from palio.cli.input.inputs import Dialect
 from palio.cli.program.dressing import argument, flag
 from palio.cli.program.terminal import ExitCode, help_epilog, output_console, write_json
-from palio.language import read_filter
+from palio.language import PALIO, read_filter
 from palio.model.filter import Filter
 
 EPILOG = help_epilog(
@@ -24,6 +25,8 @@ EPILOG = help_epilog(
 def covers(
     filter_text: Annotated[str, argument("FILTER", "The filter that may be the wider one.")],
     other_text: Annotated[str, argument("OTHER", "The filter that may lie within it.")],
+    *,
+    dialect: Dialect = PALIO,
     as_json: Annotated[bool, flag("--json", "The answer as a JSON object.")] = False,
 ) -> None:
     """Say whether FILTER selects every event that OTHER selects.
@@ -33,7 +36,7 @@ def covers(
     mean that no proof was found, and then it says so.
     Exits with 0 for yes, 1 for no.
     """
-    filter, other = read_filter(filter_text), read_filter(other_text)
+    filter, other = read_filter(filter_text, dialect), read_filter(other_text, dialect)
     answer = _answer(filter, other)
     if as_json:
         write_json(answer)

@@ -10,13 +10,13 @@ from rich.console import Console
 from rich.text import Text
 
 from palio.cli.brokers.rights import allows, rights_of, show_rights
-from palio.cli.input.inputs import EventText, LineNumber, read_event
+from palio.cli.input.inputs import Dialect, EventText, LineNumber, read_event
 from palio.cli.network.broker_status import labels
 from palio.cli.program.connecting import Server, with_client
 from palio.cli.program.dressing import argument, flag, option
 from palio.cli.program.terminal import ExitCode, help_epilog, output_console, plural, write_json
 from palio.client import Client
-from palio.language import read_filter
+from palio.language import PALIO, read_filter
 from palio.model import jsontext
 from palio.model.errors import PalioError
 from palio.model.explanation import Explanation
@@ -28,6 +28,7 @@ EPILOG = help_epilog(
     """palio explain 'symbol in ("ACME", "PALI")' examples/events.jsonl --line 2""",
     "palio explain @desk-7 examples/event.json",
     """echo '{"price": "101"}' | palio explain 'price > 100' - --json""",
+    """palio explain --dialect mqtt 'a/+?n>10' '{"topic": "a/b", "n": 12}'""",
 )
 
 
@@ -36,6 +37,7 @@ def explain(
     event: EventText,
     *,
     line: LineNumber = None,
+    dialect: Dialect = PALIO,
     as_json: Annotated[bool, flag("--json", "The explanation as a JSON object.")] = False,
     principal: Annotated[
         str | None, option("PRINCIPAL", "With the rights of this principal there.", "--as")
@@ -57,10 +59,10 @@ def explain(
     limits; it is 0 then only if the event would be delivered.
     """
     notification = read_event(event, line)
-    text = filter_text
-    if text.startswith("@"):
-        text = with_client(server, lambda client: _filter_of(client, filter_text))
-    filter = read_filter(text)
+    if filter_text.startswith("@") and dialect == PALIO:
+        filter = read_filter(with_client(server, lambda client: _filter_of(client, filter_text)))
+    else:
+        filter = read_filter(filter_text, dialect)
     explanation = filter.explain(notification)
     there = None
     if rights or principal is not None:

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from palio.cli.input.inputs import (
     Complaints,
+    Dialect,
     DoubledId,
     Id,
     InputEntry,
@@ -33,6 +34,7 @@ from palio.cli.program.terminal import (
     printable,
     write_json,
 )
+from palio.language import PALIO
 from palio.matching.poset import Node, Poset
 from palio.model.advertisement import Advertisement
 from palio.model.errors import PalioError
@@ -73,6 +75,7 @@ def lint(
     events: Annotated[
         str | None, option("FILE", "Events as they come, one a line: examples.", "--events", "-e")
     ] = None,
+    dialect: Dialect = PALIO,
     as_json: Annotated[bool, flag("--json", "Findings as JSON lines, and no summary.")] = False,
 ) -> None:
     """Find filters that are wrong, useless or said twice.
@@ -90,7 +93,7 @@ def lint(
     complaints = Complaints(error_console())
     offers = None if advertisements is None else _read_offers(advertisements, complaints)
     unindexed = set() if events is None else _read_unindexed(events, complaints)
-    entries, findings = _read(filters)
+    entries, findings = _read(filters, dialect)
     total = len(entries) + len(findings)
     for entry in entries:
         reason = entry.content.contradiction
@@ -113,7 +116,7 @@ def lint(
         raise typer.Exit(ExitCode.NO)
 
 
-def _read(path: str) -> tuple[list[InputEntry[Filter]], list[LintFinding]]:
+def _read(path: str, dialect: str) -> tuple[list[InputEntry[Filter]], list[LintFinding]]:
     findings: list[LintFinding] = []
 
     def add(file: str, line: int, id: Id | None, error: PalioError) -> None:
@@ -121,7 +124,7 @@ def _read(path: str) -> tuple[list[InputEntry[Filter]], list[LintFinding]]:
         findings.append(LintFinding(line, id, kind, complaint(error).plain))
 
     with LineFile(path) as file:
-        return list(read_filters(file, add)), findings
+        return list(read_filters(file, add, dialect)), findings
 
 
 def _read_offers(path: str, complaints: Complaints) -> list[Advertisement]:

@@ -10,11 +10,12 @@ from typing import Annotated, Any, cast
 import typer
 
 from palio import MatchIndex
-from palio.cli.input.inputs import Complaints, Id, InputEvent, read_events, read_filters
+from palio.cli.input.inputs import Complaints, Dialect, Id, InputEvent, read_events, read_filters
 from palio.cli.input.lines import STANDARD_INPUT, LineFile
 from palio.cli.output.progress import progress_bar
 from palio.cli.program.dressing import flag, option
 from palio.cli.program.terminal import ExitCode, error_console, help_epilog, plural, write_json
+from palio.language import PALIO
 from palio.model.errors import ContradictoryFilter
 
 EPILOG = help_epilog(
@@ -30,6 +31,7 @@ def match(
     *,
     filters: Annotated[str, option("FILE", "Filters, one a line; - for standard input.", "--filters", "-f")],
     events: Annotated[str, option("FILE", "Events, JSON lines; - for standard input.", "--events", "-e")],
+    dialect: Dialect = PALIO,
     only_matching: Annotated[bool, flag("--only-matching", "Leave out events that no filter matches.")] = False,
     totals: Annotated[
         bool, flag("--totals", "One object with totals at the end, and no line per event.")
@@ -53,7 +55,7 @@ def match(
         raise typer.BadParameter("filters and events cannot both come from standard input.")
     console = error_console()
     complaints = Complaints(console)
-    index = _read_index(filters, complaints, strict=strict, quiet=quiet)
+    index = _read_index(filters, complaints, dialect, strict=strict, quiet=quiet)
     tally = _Tally(index)
     place = {id: number for number, id in enumerate(index)}  # the index promises no order, a reader expects one
     # In a terminal the answers themselves show how far it is; a bar between them would only flicker.
@@ -74,11 +76,11 @@ def match(
         raise typer.Exit(ExitCode.BAD_INPUT)
 
 
-def _read_index(path: str, complaints: Complaints, *, strict: bool, quiet: bool) -> MatchIndex:
+def _read_index(path: str, complaints: Complaints, dialect: str, *, strict: bool, quiet: bool) -> MatchIndex:
     """An index with the filters of a file. One that can never match is worth a note, or with strict more."""
     index = MatchIndex()
     with LineFile(path) as file:
-        for entry in read_filters(file, complaints.add):
+        for entry in read_filters(file, complaints.add, dialect):
             reason = entry.content.contradiction
             if reason is not None:
                 error = ContradictoryFilter(entry.text, reason)

@@ -7,6 +7,7 @@ A reader yields what it could read, and tells a `Complaints` about each line tha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Generic, TypeVar
 
 import msgspec
@@ -16,7 +17,7 @@ from rich.console import Console
 from palio.cli.input.lines import InputLine, LineFile
 from palio.cli.program.dressing import argument, option
 from palio.cli.program.terminal import complaint
-from palio.language import read_filter
+from palio.language import DIALECTS, EVENTBRIDGE, PALIO, read_filter
 from palio.model import jsontext
 from palio.model.advertisement import Advertisement
 from palio.model.errors import PalioError
@@ -79,9 +80,16 @@ class Complaints:
 OnProblem = Callable[[str, int, Id | None, PalioError], None]
 
 
-def read_filters(file: LineFile, on_problem: OnProblem) -> Iterator[InputEntry[Filter]]:
+# The language that filters are written in, where a command takes some.
+Dialect = Annotated[
+    str, option("DIALECT", f"The language of filters: {', '.join(DIALECTS)}.", "--dialect", show_default=False)
+]
+
+
+def read_filters(file: LineFile, on_problem: OnProblem, dialect: str = PALIO) -> Iterator[InputEntry[Filter]]:
     """The filters of a file, each id once."""
-    return _entries(file, "filter", read_filter, on_problem)
+    read = partial(read_filter, dialect=dialect)
+    return _entries(file, "filter", read, on_problem, bare_objects=dialect == EVENTBRIDGE)
 
 
 def read_advertisements(file: LineFile, on_problem: OnProblem) -> Iterator[InputEntry[Advertisement]]:
@@ -127,7 +135,12 @@ def read_event(event: str, line: int | None) -> Notification:
 
 
 def _entries(
-    file: LineFile, key: str, parse: Callable[[str], Content], on_problem: OnProblem
+    file: LineFile,
+    key: str,
+    parse: Callable[[str], Content],
+    on_problem: OnProblem,
+    *,
+    bare_objects: bool = False,
 ) -> Iterator[InputEntry[Content]]:
     lines: dict[Id, int] = {}
     for line in file.lines():
@@ -135,7 +148,7 @@ def _entries(
             continue
         id: Id | None = None
         try:
-            id, text = _identified(line, key)
+            id, text = _identified(line, key, bare_objects=bare_objects)
             if id in lines:
                 raise DoubledId(f"The id {id!r} is taken by line {lines[id]}.")
             content = parse(text)
@@ -146,13 +159,20 @@ def _entries(
         yield InputEntry(line.number, id, text, content)
 
 
-def _identified(line: InputLine, key: str) -> tuple[Id, str]:
-    """The id and the text of a line, either `{"id": …, "filter": "…"}` or bare."""
+def _identified(line: InputLine, key: str, *, bare_objects: bool) -> tuple[Id, str]:
+    """The id and the text of a line, either `{"id": …, "filter": "…"}` or bare.
+
+    In a dialect of JSON, what is bare may be an object, and the filter may be there as it is.
+    """
     text = _text(line).strip()
     if not text.startswith("{"):
         return line.number, text
     document = jsontext.read(text)
+    if bare_objects and key not in document:
+        return line.number, text
     id, written = document.get("id", line.number), document.get(key)
+    if isinstance(written, (dict, list)):
+        written = jsontext.write(written).decode()
     if not isinstance(written, str):
         raise BadLine(f'This object needs "{key}": the text of the {key}, a string.')
     if isinstance(id, bool) or not isinstance(id, (str, int)):

@@ -80,6 +80,12 @@ def escape(text: str) -> str:
     return text.replace("[", r"\[")
 
 
+def write_line(text: str) -> None:
+    """Write a line to standard output, as it is."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
 def write_json(document: Any) -> None:
     """One line of JSON on standard output, at once: whoever reads along should not have to wait."""
     unicode = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"

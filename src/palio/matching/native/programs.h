@@ -8,6 +8,7 @@
 #define PALIO_PROGRAMS_H
 
 #include "searching.h"
+#include "tables.h"
 #include "values.h"
 
 enum { NODE_NOTHING, NODE_EVERYTHING, NODE_NUMBERS, NODE_TEXTS, NODE_ENDS_WITH, NODE_CONTAINS, NODE_GLOB, NODE_HAS,
@@ -130,6 +131,9 @@ static int program_holds(const uint8_t *program, uint32_t parts, Value value, ui
             return 0;
         case NODE_EVERYTHING:
             return 1;
+        case NODE_TABLE:
+            yes = table_holds(node, value.as.text, value.length, next_character);
+            break;
         case NODE_NUMBERS:
         case NODE_TEXTS:
             return flips_hold(node, value);

@@ -350,6 +350,15 @@ class PatternReader(Reader):
         self.advance()
         return self.test(None, own.attribute)
 
+    def turned_subject(self) -> tuple[Kind | None, str]:
+        own = self._reference()
+        if own is None:
+            return super().turned_subject()
+        if own.step != self._step:
+            self.fail(f"a constant is compared with an attribute of its own event, found {self.found()}.")
+        self.advance()
+        return None, own.attribute
+
     def _says_aggregate(self) -> bool:
         """Whether `sum(` or the like stands here, in the filter of a step."""
         if self._step is None or self.kind != "word" or self.token.lower() not in AGGREGATES:

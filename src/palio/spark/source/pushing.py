@@ -7,6 +7,8 @@ Spark would keep, it must select. What is not surely so is not pushed.
   doubles and bigints with constants of their own kind. A narrow number or a list is left to Spark.
 - `not c` is true for Spark only where the attribute is there, and so becomes `exists and not c`.
 - `is null` is not pushed: null may also be a value that did not convert.
+- Patterns come as `starts with`, `ends with` and `contains` where a `like` is one of these; other patterns,
+  `rlike` and `ilike` Spark does not hand to sources in Python, and asks itself.
 """
 
 from __future__ import annotations

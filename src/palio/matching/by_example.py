@@ -1,4 +1,4 @@
-"""`Questions`: filters that consist of questions to texts and lists, found by their examples.
+"""`ByExample`: filters that consist of questions to texts and lists, found by their examples.
 
 Such filters have no ends that could be sorted into columns (`candidates`). But each has an example, something
 that it selects, and a filter that covers another one selects that one's example as well. So
@@ -33,7 +33,7 @@ GRAM = 3  # characters
 _Key: TypeAlias = tuple[str, Any]
 
 
-class Questions:
+class ByExample:
     """Filters all of whose attributes are asked questions, by outline."""
 
     def __init__(self) -> None:

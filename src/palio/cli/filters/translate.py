@@ -1,0 +1,34 @@
+"""`palio translate`: what does a filter of another system mean in our own language?"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from palio.cli.program.dressing import argument, option
+from palio.cli.program.terminal import ExitCode, help_epilog, say, write_line
+from palio.language import DIALECTS, PALIO, read_filter, write_filter
+
+EPILOG = help_epilog(
+    "palio translate --from mqtt 'shop/+/books/#?price>10'",
+    """palio translate --from eventbridge '{"total": [{"numeric": [">", 5]}]}'""",
+)
+_KNOWN = ", ".join(DIALECTS)
+
+
+def translate(
+    filter_text: Annotated[str, argument("FILTER", "The text of a filter.")],
+    *,
+    source: Annotated[str, option("DIALECT", f"What it is written in: {_KNOWN}.", "--from")],
+    target: Annotated[str, option("DIALECT", "What it shall be written in: palio.", "--to")] = PALIO,
+) -> None:
+    """Say in our own language what a filter in another one was understood to mean.
+
+    Exits with 1 if nothing can satisfy it; the reason is on standard error.
+    """
+    filter = read_filter(filter_text, source)
+    write_line(write_filter(filter, target))
+    if filter.contradiction is not None:
+        say(f"This filter can never match: {filter.contradiction}")
+        raise typer.Exit(ExitCode.NO)
