@@ -61,7 +61,8 @@ BUSY_SECONDS = 5.0  # somebody looks into the file with another tool
 # where the broker is busy: so few large ones. Numbers that halve give few texts, each prepared once.
 MOST_ROWS = 512
 
-_APPEND = "INSERT INTO palio_journal (broker, sequence, time, publisher, id, body, checksum, chain) VALUES "
+_APPEND = "INSERT INTO palio_journal (broker, sequence, time, publisher, id, body, checksum) VALUES "
+_APPEND_LAST = _APPEND.replace("checksum)", "checksum, chain)")
 _SPOOL = "INSERT INTO palio_spool (subscription, delivery, attempts, envelope, checksum) VALUES "
 _PUT = "INSERT INTO {} (subscription, delivery, attempts, envelope, checksum) VALUES "
 _IN_PLACE = (
@@ -201,8 +202,9 @@ class Sqlite(Backend):
                 return Trouble(WriteFailure.AWAY, f"Another program keeps the store {self.store} locked.")
         return Trouble(WriteFailure.BROKEN, sentence(cause))
 
-    def append(self, connection: Connection, rows: Rows) -> None:
-        _insert(connection, _APPEND, rows)
+    def append(self, connection: Connection, rows: Rows, chain: int) -> None:
+        _insert(connection, _APPEND, rows[:-1])
+        _insert(connection, _APPEND_LAST, [(*rows[-1], chain)])
 
     def spool(self, connection: Connection, rows: Rows) -> None:
         _insert(connection, _SPOOL, rows)
