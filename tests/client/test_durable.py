@@ -7,6 +7,7 @@ import pytest
 import palio
 from palio import testing
 from palio.client.dialling import Backoff
+from palio.protocol.durable.lineage import JournalGap
 from palio.protocol.durable.retry import Patience
 from palio.protocol.durable.subscriptions import Changed
 from palio.routing.durable.desk import DurableSettings
@@ -41,6 +42,39 @@ async def test_what_is_acknowledged_is_not_there_for_the_next_client_and_the_res
             assert [event["n"] for event in events] == [2, 3, 4, 5]
             assert events[0].redelivered
             assert not events[3].redelivered
+
+
+async def test_what_may_be_missing_is_told_to_whoever_attaches_once(caplog):
+    broker = journaling()
+    async with broker as address, palio.connect(address) as client:
+        desk = await client.subscribe("n >= 0", durable="desk")
+        assert desk.gaps == []
+        (kept,) = broker.running.router.durable.homes.subscriptions.values()
+        kept.gaps = (JournalGap("siena", 1_704, None, 12.5),)
+        await desk.detach()
+        again = await client.subscribe("n >= 0", durable="desk")
+        await client.flush(arrived=True)
+        assert [str(gap) for gap in again.gaps] == ["siena after 1,704"]
+        again.gap_noticed(again.gaps[0])  # as after a connection was lost
+        assert len(again.gaps) == 1
+    assert [one.getMessage() for one in caplog.records if one.name == "palio.client"] == [
+        "A journal came back older than it was: the durable subscription 'desk' may miss what it had, "
+        "siena after 1,704."
+    ]
+
+
+async def test_another_event_with_the_sequence_of_one_that_was_acknowledged_is_seen():
+    """A journal that came back older gives sequences a second time."""
+    async with journaling() as address, palio.connect(address) as client:
+        desk = await client.subscribe("n >= 0", durable="desk")
+        await client.publish({"n": 1})
+        event = await desk.next(timeout=10)
+        other = event.copy()
+        other._taken += 1.0
+        desk._acknowledge(event)  # which nobody has confirmed
+        desk.hand([(99, 1, other), (98, 2, event.copy())])
+        assert (await desk.next(timeout=10))._taken == other._taken
+        assert desk.statistics().dropped == {"acknowledged before": 1}
 
 
 async def test_processing_acknowledges_and_an_exception_rejects():

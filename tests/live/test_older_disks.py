@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import palio
+from palio.cli.network.broker_status import _gap_sentence, _peers
 from palio.client.durable import DurableSubscription
 from tests.live.network import Network, Node, play, until
 
@@ -105,6 +106,10 @@ def test_what_is_published_on_an_older_disk_arrives_and_the_gap_is_named(
             assert "A journal came back older than it was" in network["b"].log
             (row,) = await network["b"].inspect("gaps")
             assert (row["origin"], row["after"]) == ("a", BEFORE + LOST)
+            _, shown = await _peers(network["b"].address)
+            assert "The journal of a came back older than it was: what it had after 50 may be missing." in (
+                _gap_sentence(shown[0])
+            )
             await reader.client.close()
             again = Reader()
             await again.open(network["b"])

@@ -10,6 +10,7 @@ import palio
 from palio.broker.gateway import streams
 from palio.broker.gateway.settings import GatewaySettings
 from palio.broker.settings import Limits
+from palio.protocol.durable.lineage import JournalGap
 from tests.broker.gateway.calling import calling, problem, streaming
 
 EVENT = {"specversion": "1.0", "id": "17", "source": "/shop", "type": "order", "time": "2026-01-31T12:00:00Z"}
@@ -35,6 +36,19 @@ async def test_everything_can_come_as_cloudevents():
         assert (event["id"], event["source"], event["type"]) == ("x-1", "/palio/broker", "palio.event")
         assert event["data"] == {"symbol": "ACME"}
         assert palio.Notification.from_cloudevent(event)["data.symbol"] == "ACME"
+
+
+async def test_a_reader_of_a_durable_stream_is_told_what_may_be_missing():
+    async with calling() as (broker, session):
+        async with streaming(session, filter="n >= 0", durable="desk"):
+            await broker.until(lambda: broker.running.router.durable.homes.subscriptions)
+        (kept,) = broker.running.router.durable.homes.subscriptions.values()
+        kept.gaps = (JournalGap("siena", 17, None, 12.5),)
+        async with streaming(session, durable="desk") as stream:
+            fields = await stream.next()
+            assert fields["event"] == "gap"
+            gap = {"origin": "siena", "after": 17, "upto": None, "noticed": 12.5}
+            assert json.loads(fields["data"]) == gap
 
 
 async def test_the_filter_is_the_only_thing_that_selects():

@@ -13,7 +13,7 @@ from palio.protocol.envelope import Envelope
 from palio.protocol.peers import Forward, LinkKind
 from palio.routing.forwarding import SEEN_WINDOW, Seen
 from palio.sim.faults.disk import Disk
-from tests.routing.durable.test_rare import got, publish
+from tests.routing.durable.test_rare import got, homes, publish
 from tests.routing.durable.world import World, number
 
 LINE = ["a", "m", "b"], [("a", "m"), ("m", "b")]
@@ -210,6 +210,39 @@ def test_a_home_that_came_back_older_is_told_what_is_trimmed(seed):
     world.run()
     assert gaps(world) == [("a", 5, 15)]
     assert got(world, "s0") == set(range(1, 20))
+
+
+@seeds
+def test_what_a_disk_brought_back_gives_way_to_what_had_gone_on(seed):
+    """The subscription went from b to m, and is on its way back, when b's disk comes back as it was before."""
+    world = network(seed)
+    copy = deepcopy(world.disks["b"])
+    world.attach("two", "m", "s0", "n > 0")
+    world.run()
+    world.attach("three", "b", "s0", "n > 0")
+    while world.disks["m"].subscriptions["s0"].moving_to is None:
+        assert world.step() or world.wait()
+    come_back(world, "b", copy)
+    world.heal()
+    world.attach("four", "b", "s0", "n > 0")
+    world.run()
+    assert homes(world, "s0") == ["b"]
+    assert world.disks["b"].subscriptions["s0"].generation == 3
+    world.attach("five", "b", "s0", "n > 0")  # who took what was there was told that it is taken
+    publish(world, "a", *range(6, 9))
+    world.run()
+    assert got(world, "s0") == set(range(1, 9))
+
+
+def test_what_was_created_in_a_life_that_the_disk_does_not_know_has_not_ended():
+    """Somebody else may have it: only a disk that knows all that there was knows what never came to be."""
+    world = network(0)
+    world.crash("b")
+    world.begin("b")
+    endings = world.routers["b"].durable.parts.endings
+    assert endings.has_ended("1 b 1 77")
+    come_back(world, "b", Disk())
+    assert not world.routers["b"].durable.parts.endings.has_ended("1 b 2 77")
 
 
 def test_an_ordinary_restart_is_no_fork():

@@ -43,7 +43,15 @@ from palio.model.filter import Filter
 from palio.model.formats import to_json
 from palio.protocol.deliveries import Events, Handed, Lost
 from palio.protocol.durable.retry import Patience
-from palio.protocol.durable.subscriptions import Acknowledged, Attach, Attached, Change, Finish, Taken
+from palio.protocol.durable.subscriptions import (
+    Acknowledged,
+    Attach,
+    Attached,
+    Change,
+    Finish,
+    GapNoticed,
+    Taken,
+)
 from palio.protocol.envelope import Envelope
 from palio.protocol.requests import Subscribe
 
@@ -150,6 +158,9 @@ class _StreamReader:
                             self._was_sent(message)
                     case Lost():
                         yield _named("lost", {"count": message.count, "reason": message.reason})
+                    case GapNoticed():
+                        gap = {"origin": message.origin, "after": message.after, "upto": message.upto}
+                        yield _named("gap", gap | {"noticed": message.noticed})
                     case Taken():
                         problem = RefusedByBroker("", "TakenOver", "Another reader takes these events now.")
                         yield _named("end", details(problem))

@@ -18,7 +18,7 @@ from palio.broker.gateway.problems import RefusedByBroker
 from palio.model.errors import HistoryUnavailable, PalioError
 from palio.protocol.conversation import Conversation
 from palio.protocol.deliveries import Events, Handed, Lost
-from palio.protocol.durable.subscriptions import Taken
+from palio.protocol.durable.subscriptions import GapNoticed, Taken
 from palio.protocol.encoding import decode, unread
 from palio.protocol.frames import FrameTooLarge, frame
 from palio.protocol.greeting import CONNECTION, PROTOCOL, Greet, Role, Welcome
@@ -31,7 +31,7 @@ from palio.transport.buffered import BufferedTransport
 if TYPE_CHECKING:
     from palio.broker.broker import BrokerServer
 
-_TO_BE_TAKEN = frozenset([kind.__name__.lower() for kind in (Events, Handed, Taken, Lost)])
+_TO_BE_TAKEN = frozenset([kind.__name__.lower() for kind in (Events, Handed, Taken, GapNoticed, Lost)])
 _GREETED_WITHIN = 30.0  # seconds
 
 Result = TypeVar("Result")
@@ -157,7 +157,7 @@ class Visitor:
 
     # Taking what comes
 
-    async def take(self, timeout: float | None = None) -> Events | Handed | Taken | Lost | None:
+    async def take(self, timeout: float | None = None) -> Events | Handed | Taken | GapNoticed | Lost | None:
         """The next that has come, or None if nothing has in time. Raises `VisitEnded` at the end."""
         if not self._inbox:
             self._arrived.clear()

@@ -111,6 +111,9 @@ def soak(
         bool, flag("--keep-going", "Go on behind each violation; all are listed at the end.")
     ] = False,
     even: Annotated[bool, flag("--even", "With --faults: spread all kinds evenly, tie no knots.")] = False,
+    older_disks: Annotated[
+        bool, flag("--older-disks", "With --faults: in all runs disks come back older, or empty.")
+    ] = False,
     reach: Annotated[
         bool, flag("--reach", "With --faults: what happened in which states, the rarest first.")
     ] = False,
@@ -129,10 +132,11 @@ def soak(
         crash_everywhere()
         return
     if faults:
-        soak_faults(first, seeds, workers, keep_going=keep_going, as_json=as_json, even=even, reach=reach)
+        kinds = {"even": even, "older": older_disks, "reach": reach}
+        soak_faults(first, seeds, workers, keep_going=keep_going, as_json=as_json, **kinds)
         return
-    if even or reach:
-        raise typer.BadParameter("--even and --reach are for runs with faults: add --faults.")
+    if even or reach or older_disks:
+        raise typer.BadParameter("--even, --older-disks and --reach are for runs with faults: add --faults.")
     flags = " --keep-going" * keep_going
     manner = Manner(praise="no violation", keep_going=keep_going, as_json=as_json, flags=flags)
     tally, ending = soak_through(soaked(first, seeds, workers), first, seeds, manner)

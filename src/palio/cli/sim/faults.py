@@ -44,17 +44,29 @@ def replay_faults(text: str, *, trace: bool, tell: bool) -> None:
 
 
 def soak_faults(
-    first: int, seeds: int, workers: int, *, keep_going: bool, as_json: bool, even: bool, reach: bool
+    first: int,
+    seeds: int,
+    workers: int,
+    *,
+    keep_going: bool,
+    as_json: bool,
+    even: bool,
+    older: bool,
+    reach: bool,
 ) -> None:
     """Simulate many different scenarios with faults until one breaks a promise, or all of them."""
     manner = Manner(
         praise="every promise was kept",
         keep_going=keep_going,
         as_json=as_json,
-        flags=" --faults" + " --even" * even + " --keep-going" * keep_going + " --reach" * reach,
+        flags=" --faults"
+        + " --even" * even
+        + " --older-disks" * older
+        + " --keep-going" * keep_going
+        + " --reach" * reach,
     )
     reckoning = Reckoning()
-    results = _reckoned(soak(first, seeds, workers, even=even, measured=reach), reckoning)
+    results = _reckoned(soak(first, seeds, workers, even=even, older=older, measured=reach), reckoning)
     tally, ending = soak_through(results, first, seeds, manner)
     if ending is not None and not as_json:
         _report(ending)

@@ -90,7 +90,7 @@ class DurableParts:
         first = incarnation << 32  # questions of one life of a broker are not taken for those of another
         self.handlers: LetterHandlers = {}
         # What all have
-        self.desk = desk = Desk(broker, settings, incarnation, around.scopes)
+        self.desk = desk = Desk(broker, settings, incarnation, around.scopes, recovered.opened_before)
         self.tick = tick = Alarm(desk, TICK, settings.tick)
         settling = Alarm(desk, SYNC, settings.settle_within)
         self.forks = forks = JournalForks(desk)

@@ -68,9 +68,17 @@ class Desk:
     """Effects of the message that is being handled, and what follows when the store has completed them."""
 
     def __init__(
-        self, broker: str, settings: DurableSettings, incarnation: int, scopes: Scopes | None = None
+        self,
+        broker: str,
+        settings: DurableSettings,
+        incarnation: int,
+        scopes: Scopes | None = None,
+        opened_before: int | None = None,
     ) -> None:
+        """`opened_before` is the last incarnation that the disk knows; if not given, the one before this."""
         self.broker = broker
+        self._opened_before = incarnation - 1 if opened_before is None else opened_before
+        self.came_back_older = False  # whether it is known that the disk does not know all that there was
         self.scopes = scopes or Scopes(on=False)
         self._incarnation = incarnation
         self.settings = settings
@@ -111,9 +119,14 @@ class Desk:
         return name.partition(SEPARATOR)[2] or name if self.scopes.on else name
 
     def gave_before(self, identity: str) -> bool:
-        """Whether this broker gave an identity before it began anew."""
+        """Whether this broker gave an identity before it began anew, and its disk would know what became of it.
+
+        A disk that came back older does not.
+        """
         found = _IDENTITY.fullmatch(identity)
-        return found is not None and found[1] == self.broker and int(found[2]) < self._incarnation
+        if found is None or found[1] != self.broker or self.came_back_older:
+            return False
+        return int(found[2]) <= self._opened_before
 
     def completed(self, token: int, *result: Any) -> None:
         """Handles a completion of the store: does what waited for it."""

@@ -40,8 +40,7 @@ class JournalForks:
         heard_of = max(position, durable.heads.get(origin, 0))
         fork = fork_point(heard_of, lineage, head.lineage)
         if fork < heard_of:
-            upto = heard_of if heard_of > position else None
-            self._name(durable, origin, max(position, fork), upto)
+            self._name(durable, origin, max(position, fork), None)  # it may have had more than was heard of
             durable.position[origin] = position = min(position, fork)
         if lineage and position < head.begins:
             self._name(durable, origin, position, head.begins)

@@ -4,6 +4,8 @@ Writes wait in one queue and reach the disk one after the other. A crash leaves 
 were not completed; whoever asked for them will never know how many. The one after them may be half written,
 which counts as not written, since the store finds out. Each write is atomic by itself.
 
+A disk can come back as it was at an earlier moment (`copied`), all of it together, as a file would.
+
 A full disk refuses to append, and lets every other write wait until there is room, with all that comes after.
 
 Where the journal is archived, what is trimmed goes to a lake, which is read up to the cut at the most, and
@@ -57,6 +59,17 @@ class DiskSubscription(msgspec.Struct, eq=False):
     gaps: tuple[JournalGap, ...] = ()
 
 
+def _copied(kept: DiskSubscription) -> DiskSubscription:
+    return msgspec.structs.replace(
+        kept,
+        failures=dict(kept.failures),
+        position=dict(kept.position),
+        spool=dict(kept.spool),
+        dead=dict(kept.dead),
+        lineages=dict(kept.lineages),
+    )
+
+
 class Disk:
     """Journal, facts and durable subscriptions of one broker, and the writes that are under way."""
 
@@ -79,6 +92,17 @@ class Disk:
         """Begin another incarnation of the journal."""
         self._opened, self._opened_before = number, self._opened
         self.lineage = begun(self.lineage, Incarnation(number, id, self.head))
+
+    def copied(self) -> Disk:
+        """What is on it at this moment, on another disk. The lake lies elsewhere."""
+        copy = Disk()
+        copy._lake = self._lake
+        copy.journal, copy.recent = dict(self.journal), list(self.recent)
+        copy.head, copy.trimmed = self.head, self.trimmed
+        copy.facts, copy.records = dict(self.facts), dict(self.records)
+        copy.subscriptions = {name: _copied(kept) for name, kept in self.subscriptions.items()}
+        copy.lineage, copy._opened, copy._opened_before = self.lineage, self._opened, self._opened_before
+        return copy
 
     # The queue
 

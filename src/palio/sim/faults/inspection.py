@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from palio.protocol.durable.lineage import fork_point
 from palio.protocol.durable.peers import Mark, Marks
 from palio.protocol.envelope import Envelope
 from palio.protocol.peers import Forward
 from palio.routing.durable.effects import Append, Spool, StoreEffect, Trim
 from palio.routing.durable.home.subscription import MAX_BUFFERED, Durable
+from palio.sim.faults.disk import DiskSubscription
 from palio.sim.faults.record import NEVER
 from palio.sim.faults.station import FaultyStation
 
@@ -97,18 +99,45 @@ def look(world: World, station: FaultyStation) -> None:
 
 
 def check_trim(world: World, station: FaultyStation, trim: Trim) -> None:
-    latest: dict[str, tuple[int, dict[str, int]]] = {}
-    for other in world.stations.values():
-        for name, kept in other.disk.subscriptions.items():
-            if name not in latest or latest[name][0] < kept.generation:
-                latest[name] = kept.generation, kept.position
-    for name, (_, position) in latest.items():
-        known = position.get(station.name)
-        taking = world.record.takings.get(name)
-        if known is None or taking is None or taking.ending != NEVER or taking.rewound:
-            continue  # whoever was moved back gets what is there
-        if known < trim.upto:
-            world.record.trimmed_early.append((station.name, trim.upto, name, known))
+    record = world.record
+    for name, kept in _latest(world).items():
+        position = kept.position.get(station.name)
+        taking = record.takings.get(name)
+        if position is None or taking is None or taking.ending != NEVER:
+            continue
+        known = fork_point(position, kept.lineages.get(station.name, ()), station.disk.lineage)
+        if known >= trim.upto:
+            continue
+        service = station.router.durable if station.router is not None else None
+        came_back = any(one.broker == station.name for one in record.older)
+        if came_back and service is not None and kept.identity not in service.journal.readers:
+            record.unknown_readers.add((station.name, name))
+        elif not taking.rewound and name not in record.set_back:  # whoever was moved back gets what is there
+            record.trimmed_early.append((station.name, trim.upto, name, known))
+
+
+def _latest(world: World) -> dict[str, DiskSubscription]:
+    """Each subscription as it is on the disk of its latest home."""
+    latest: dict[str, DiskSubscription] = {}
+    for station in world.stations.values():
+        for name, kept in station.disk.subscriptions.items():
+            if name not in latest or latest[name].generation < kept.generation:
+                latest[name] = kept
+    return latest
+
+
+def ahead_of(world: World, station: FaultyStation) -> dict[str, frozenset[str]]:
+    """The subscriptions elsewhere that have read, on disk, what the journal of a broker does not have any more.
+
+    With the incarnations of the journal that they know.
+    """
+    found = {}
+    for name, kept in _latest(world).items():
+        position, lineage = kept.position.get(station.name, 0), kept.lineages.get(station.name, ())
+        fork = min(fork_point(position, lineage, station.disk.lineage or lineage), station.disk.head)
+        if lineage and position > fork and name not in station.disk.subscriptions:
+            found[name] = frozenset([one.id for one in lineage])
+    return found
 
 
 def check_epochs(world: World, station: FaultyStation, message: object) -> None:

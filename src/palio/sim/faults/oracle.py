@@ -12,10 +12,18 @@ no other life before the client has asked for the end, so that nothing else hide
 *Who joins.* A broker takes clients once it has heard of another one (`World.is_open`), by what it knows itself.
 From then on nothing is excused by its being new: what it confirms is judged by the filter that is in force,
 also where its neighbours have crashed since, and their disks were full or slow when it came.
+
+*Older disks.* What a broker confirms after its disk came back older comes to all subscriptions elsewhere, as
+ever. What had been confirmed before and is not on the disk any more may be missing; but who had read what this
+disk does not have, at its own home, is told that something may be. A subscription on such a disk is set back
+with it: what it had done is not done, and its numbers are given once more. It gets all that is published when
+it has been told again that it is ready. A journal does not know those any more that became readers later; what
+it trims before it hears of them is told to them, too.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
@@ -24,7 +32,7 @@ from palio.sim.faults import violations
 from palio.sim.faults.record import NEVER, FaultRecord, Handing, Taking, WantedPublication, number_of
 
 Broken = Iterator[violations.BrokenPromise]
-_Key = tuple[str, str, str, int]
+_Key = tuple[str, str, str, int, int]
 _LONG = 5_000.0  # seconds; who lives longer than a run does not expire in it
 _SET_AHEAD = 0.1  # seconds that a clock goes too fast between two attempts if it was set
 
@@ -37,7 +45,9 @@ def judge(record: FaultRecord) -> list[violations.BrokenPromise]:
     return [
         broken
         for broken in found
-        if not _was_given_up(record, broken) and not _was_wanted_again(record, broken)
+        if not _was_given_up(record, broken)
+        and not _was_wanted_again(record, broken)
+        and not _was_set_back(record, broken)
     ]
 
 
@@ -59,6 +69,19 @@ def _was_wanted_again(record: FaultRecord, broken: violations.BrokenPromise) -> 
     )
 
 
+def _was_set_back(record: FaultRecord, broken: violations.BrokenPromise) -> bool:
+    """Whose disk came back older has forgotten what it had delivered and heard, and perhaps that it went on."""
+    forgotten = (
+        violations.AfterDone | violations.Disorder | violations.Unmarked | violations.TwoDeliveries
+        | violations.OneDelivery | violations.BegunAgain | violations.DuringPause | violations.AfterEnd
+        | violations.WrongHomes | violations.Outside
+    )  # fmt: skip
+    again = violations.AfterDone | violations.Unmarked | violations.TwoDeliveries
+    if broken.number in record.found_again and isinstance(broken, again):
+        return True  # its journal was another one meanwhile, and now is what it was
+    return broken.session in record.set_back and isinstance(broken, forgotten)
+
+
 def nothing_confirmed_is_lost(record: FaultRecord) -> Broken:
     """What is confirmed comes to each subscription that was ready before it was published."""
     for taking, number, publication in _missed(record):
@@ -71,7 +94,9 @@ def history_is_complete(record: FaultRecord) -> Broken:
     for taking, number, publication in _missed(record):
         if taking.since != "now" and publication.name is not None and publication.confirmed <= taking.ready:
             origin, sequence = publication.name
-            if sequence > taking.ready_trimmed[origin]:
+            # A disk that came back older has forgotten what it had trimmed.
+            had_more = any(older.broker == origin for older in record.older)
+            if sequence > taking.ready_trimmed[origin] and not had_more:
                 yield violations.HistoryLost(
                     session=taking.name, number=number, notification=publication.name, since=taking.since
                 )
@@ -124,7 +149,8 @@ def first_deliveries_in_order(record: FaultRecord) -> Broken:
         known.add(key)
         publication = record.publications[_number(handing)]
         publisher, priority = publication.publisher, publication.notification.priority
-        stream = (handing.name, handing.life, publisher, handing.envelope.origin, priority)
+        branch = record.branches.get((_name(handing), _number(handing)), 0)
+        stream = (handing.name, handing.life, publisher, f"{handing.envelope.origin} {branch}", priority)
         before = latest.get(stream, (0, 0))
         if before[0] > handing.envelope.sequence:
             yield violations.Disorder(**_about(handing), after=before[1])
@@ -173,9 +199,10 @@ def takers_are_connected(record: FaultRecord) -> Broken:
 def published_once(record: FaultRecord) -> Broken:
     """What is published again with the same id, or after it was refused, is in the journals once."""
     places: dict[object, tuple[str, int]] = {}
+    once_lost = {number_of(envelope) for envelopes in record.gone.values() for envelope in envelopes}
     for name, envelope in record.written.items():
         first = places.setdefault(envelope.notification["n"], name)
-        if first != name:
+        if first != name and number_of(envelope) not in once_lost:
             yield violations.PublishedTwice(number=number_of(envelope), notification=first, other=name)
 
 
@@ -183,7 +210,7 @@ def sequences_are_given_once(record: FaultRecord) -> Broken:
     """A sequence that was on disk, or confirmed, is never given to another notification."""
     confirmed: dict[tuple[str, int], int] = {}
     for number, publication in record.publications.items():
-        if publication.name is not None:
+        if publication.name is not None and publication.name not in record.gone:
             first = confirmed.setdefault(publication.name, number)
             if first != number:
                 yield violations.SequenceReused(number=number, notification=publication.name, other=first)
@@ -200,8 +227,9 @@ def confirmed_is_on_disk(record: FaultRecord) -> Broken:
 def delivered_is_on_disk(record: FaultRecord) -> Broken:
     """What is delivered is what its origin has on disk."""
     for handing in record.handings:
-        written = record.written.get(_name(handing))
-        if written is None or written.notification != handing.envelope.notification:
+        name = _name(handing)
+        written = [*record.gone.get(name, ()), *([record.written[name]] if name in record.written else [])]
+        if not any(one.notification == handing.envelope.notification for one in written):
             yield violations.NeverSaid(**_about(handing))
 
 
@@ -299,6 +327,7 @@ def _missed(record: FaultRecord) -> Iterator[tuple[Taking, int, WantedPublicatio
                 and _is_recent(record, taking, publication)
                 and _is_owed(taking, publication)
                 and not _was_hurried(record, taking, publication)
+                and not _went_with_a_disk(record, taking, number)
             ):
                 yield taking, number, publication
 
@@ -318,6 +347,37 @@ def _was_hurried(record: FaultRecord, taking: Taking, publication: WantedPublica
     )
 
 
+def _went_with_a_disk(record: FaultRecord, taking: Taking, number: int) -> bool:
+    """Whether it may be missing since a disk came back older, and whoever could know of that has told so."""
+    publication = record.publications[number]
+    if taking.name in record.set_back:
+        place = bisect_right(taking.readies, record.set_back[taking.name])
+        ready = taking.readies[place] if place < len(taking.readies) else NEVER
+        any_filter = all(wish.filter.matches(publication.notification) for wish in taking.wishes)
+        if publication.asked < ready or not any_filter:  # the one in force may be an earlier one again
+            return True
+    if number in record.found_again and len(taking.wishes) > 1:
+        return True  # it is judged by the filter that was in force when it came back
+    if publication.name is None:
+        return number in record.lost
+    origin, sequence = publication.name
+    if number in record.lost:
+        could_know = record.lost[number].is_known_at(taking.name, sequence) and not taking.rewound
+        return not could_know or _is_named(taking, publication)
+    return (origin, taking.name) in record.unknown_readers and _is_named(taking, publication)
+
+
+def _is_named(taking: Taking, publication: WantedPublication) -> bool:
+    """Whether the subscription was told of a gap that has it."""
+    if publication.name is None:
+        return False
+    origin, sequence = publication.name
+    return any(
+        gap.origin == origin and gap.after < sequence and (gap.upto is None or sequence <= gap.upto)
+        for gap in taking.gaps
+    )
+
+
 def _is_owed(taking: Taking, publication: WantedPublication) -> bool:
     """Whether every filter that may have been in force selects it."""
     first, *later = taking.wishes_from(publication.asked)
@@ -327,7 +387,10 @@ def _is_owed(taking: Taking, publication: WantedPublication) -> bool:
 
 def _is_recent(record: FaultRecord, taking: Taking, publication: WantedPublication) -> bool:
     """Whether it is not older, by the clock of its origin, than what the client asked for."""
-    written = record.written.get(publication.name) if publication.name is not None else None
+    name = publication.name
+    found = [*record.gone.get(name, ()), record.written.get(name)] if name is not None else []
+    same = [one for one in found if one is not None and one.notification == publication.notification]
+    written = same[0] if same else None
     return isinstance(taking.since, str) or (written is not None and written.time >= taking.since)
 
 
@@ -347,7 +410,7 @@ def _about(handing: Handing) -> dict[str, Any]:
 
 def _key(handing: Handing) -> _Key:
     """What it is a delivery of: an event, at a subscription, in one of its lives."""
-    return handing.name, handing.life, *_name(handing)
+    return handing.name, handing.life, *_name(handing), _number(handing)
 
 
 def _number(handing: Handing) -> int:

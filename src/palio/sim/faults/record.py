@@ -13,6 +13,7 @@ import msgspec
 
 from palio.model.filter import Filter
 from palio.model.notification import Notification
+from palio.protocol.durable.lineage import JournalGap, Lineage, incarnation_of
 from palio.protocol.envelope import Envelope
 
 NEVER = 1 << 60
@@ -55,6 +56,8 @@ class Taking(msgspec.Struct, eq=False):
     since: str | float
     wishes: list[SubscriptionWish] = []
     ready: int = NEVER
+    readies: list[int] = []  # whenever it was told so
+    gaps: list[JournalGap] = []  # of which it was told
     ready_trimmed: dict[str, int] = {}  # how far each journal was trimmed when it was ready
     ending: int = NEVER  # when the client began to end it
     ended: int = NEVER  # when it was told that it has ended
@@ -66,6 +69,23 @@ class Taking(msgspec.Struct, eq=False):
         """The last one that was known to be in force before a moment, and all later ones."""
         known = [place for place, wish in enumerate(self.wishes) if wish.known < moment]
         return self.wishes[max(known, default=0) :]
+
+
+class OlderDisk(NamedTuple):
+    """A disk that came back older: when, whose, and what of it is not there any more.
+
+    `lineage` is that of the journal that is gone. `ahead` are durable subscriptions elsewhere that had read, on
+    their disks, what the journal does not have now; with the incarnations of it that they know.
+    """
+
+    moment: int
+    broker: str
+    lineage: Lineage
+    ahead: dict[str, frozenset[str]]
+
+    def is_known_at(self, name: str, sequence: int) -> bool:
+        """Whether a subscription was ahead in the journal in which something was lost."""
+        return incarnation_of(sequence, self.lineage) in self.ahead.get(name, ())
 
 
 class Handing(NamedTuple):
@@ -99,6 +119,18 @@ class FaultRecord:
         self.misdated: list[tuple[str, str, int]] = []  # broker, and the name of what left it in another epoch
         self.crowded: list[tuple[str, str, int, int]] = []  # broker, what, how many, how many are allowed
         self.ghosts: set[tuple[str, str, str]] = set()  # broker, subscription, taker that is not connected
+        # Disks that came back older
+        self.older: list[OlderDisk] = []
+        self.gone: dict[Name, list[Envelope]] = {}  # what was on them, also if it is there again
+        self.lost: dict[
+            int, OlderDisk
+        ] = {}  # by number: what is not there any more, and with which disk it went
+        self.found_again: set[int] = set()  # numbers of what was lost, and came back with a newer disk
+        self.set_back: dict[str, int] = {}  # subscriptions that ever were on such a disk, and when it came back
+        # Origin, and subscription: whom such a journal did not know any more when it trimmed.
+        self.unknown_readers: set[tuple[str, str]] = set()
+        # By name and number: how often the disk had come back when that was written.
+        self.branches: dict[tuple[Name, int], int] = {}
         self.given_up: set[str] = set()  # subscriptions that were begun anew while their home was away
         self.error = ""
         self.unquiet = ""
@@ -111,6 +143,26 @@ class FaultRecord:
     def tick(self) -> int:
         self.moment += 1
         return self.moment
+
+    def written_at(self, broker: str) -> dict[Name, Envelope]:
+        """What the disk of a broker has, or had before it was trimmed."""
+        return {name: envelope for name, envelope in self.written.items() if name[0] == broker}
+
+    def came_back(self, older: OlderDisk, written: dict[Name, Envelope]) -> None:
+        """A disk came back older, with this on it."""
+        self.older.append(older)
+        for number, former in self.lost.items():
+            if former.broker == older.broker:  # who is not ahead of what there is now need not notice
+                ahead = {name: known for name, known in former.ahead.items() if name in older.ahead}
+                self.lost[number] = former._replace(ahead=ahead)
+        for name, envelope in self.written_at(older.broker).items():
+            del self.written[name]
+            self.gone.setdefault(name, []).append(envelope)
+            self.lost[number_of(envelope)] = older
+        self.written |= written
+        for envelope in written.values():
+            if self.lost.pop(number_of(envelope)).moment < older.moment:
+                self.found_again.add(number_of(envelope))
 
     def note(self, time: float, who: str, what: str, *about: Any) -> None:
         self.lines.append(StoryLine(self.moment, time, who, what, about))

@@ -19,8 +19,8 @@ from palio.sim.faults.reach import FaultReach
 from palio.sim.faults.record import FaultRecord
 from palio.sim.faults.scenario import FaultScenario
 from palio.sim.faults.scenes import SCENES
-from palio.sim.faults.script import drawn_steps, kept
-from palio.sim.faults.station import DISK_EACH, CrashPlan, FaultyStation
+from palio.sim.faults.script import drawn_steps, kept, publishers_places
+from palio.sim.faults.station import DISK_EACH, CrashPlan, DiskCopy, FaultyStation
 from palio.sim.faults.takers import FaultConsumer
 from palio.sim.faults.violations import BrokenPromise
 from palio.sim.faults.world import RouterMaker, World
@@ -103,10 +103,9 @@ class Stage:
         )
         self.clients = FaultClients(self.world)
         stations = list(self.world.stations.values())
-        chance = Random(f"publishers {scenario.seed}")
-        for number in range(scenario.publishers):
+        for number, drawn_place in enumerate(publishers_places(scenario.seed, scenario.publishers, stations)):
             name = f"p{number}"
-            place = stations[0] if scenario.scene else chance.choice(stations)
+            place = stations[0] if scenario.scene else drawn_place
             publisher = FaultPublisher(self.world, name, place, advertises=scenario.advertisements)
             self.clients.publishers[name] = publisher
             if not scenario.late:
@@ -115,6 +114,7 @@ class Stage:
         self._begin = self.world.now
         self.begun = {station.name: station.carried for station in stations}
         self._healed = False
+        self._copies: dict[int, DiskCopy] = {}  # by the number of the step for which they were made
         self._planned = bool(scenario.crash_at)
         self.world.calm = bool(scenario.scene)
         for plan in scenario.crash_at:
@@ -125,6 +125,8 @@ class Stage:
         """Take all steps, repair everything, and go on until nothing happens any more."""
         world, record = self.world, self.world.record
         for step in self.script:
+            if isinstance(step, steps.Older) and step.back is not None:
+                world.after(max(0.0, step.time - step.back), self._copy_disk, step)
             world.after(step.time, self._take, step)
         last = max([step.time for step in self.script], default=0.0)
         world.run(until=self._begin + last + 1.0)
@@ -195,10 +197,15 @@ class Stage:
                 world.after(seconds, setattr, world.stations[broker], "disk_each", DISK_EACH)
             case steps.Jump(broker=broker, by=by):
                 world.jump(world.stations[broker], by)
+            case steps.Older(broker=broker, down=down):
+                world.come_back_older(world.stations[broker], self._copies.get(step.number), down)
             case steps.Join(broker=broker):
                 world.begin(world.stations[broker])
             case _:
                 self._client_step(step)
+
+    def _copy_disk(self, step: steps.Older) -> None:
+        self._copies[step.number] = self.world.copy_disk(self.world.stations[step.broker])
 
     def _crash_now(self, station: FaultyStation, plan: CrashPlan) -> None:
         if station.plans and station.plans[0] is plan:

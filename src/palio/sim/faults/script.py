@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from random import Random
+from typing import TypeVar
 
 import msgspec
 
@@ -11,6 +12,8 @@ from palio.sim.faults import steps
 from palio.sim.faults.knots import Knots, early
 from palio.sim.faults.scenario import FaultScenario
 from palio.sim.topologies import Layout
+
+_Place = TypeVar("_Place")
 
 FILTERS = (
     "n > 0", "kind = 1", "kind = 2", "kind > 1", "kind = 1 and v > 3", "v < 5", "v > 2 and v < 8",
@@ -43,6 +46,12 @@ def kept(scenario: FaultScenario, script: tuple[steps.Step, ...]) -> list[steps.
     numbered = [msgspec.structs.replace(step, number=number) for number, step in enumerate(found)]
     keep = scenario.keep
     return numbered if keep is None else [step for step in numbered if step.number in set(keep)]
+
+
+def publishers_places(seed: int, publishers: int, brokers: Sequence[_Place]) -> list[_Place]:
+    """Where each publisher is."""
+    chance = Random(f"publishers {seed}")
+    return [chance.choice(brokers) for _ in range(publishers)]
 
 
 class _Drawing:
@@ -119,6 +128,8 @@ class _Drawing:
             yield steps.Halt(time=self._time(), name=self._chance.choice(self._takers), seconds=self._span())
         for _ in range(scenario.rewinds):
             yield steps.Rewind(time=self._time(), name=self._chance.choice(self._takers))
+        for number in range(scenario.older):
+            yield from self._older(1_000 * (number + 1))
 
     def _takes(self) -> Iterator[steps.Step]:
         chance = self._chance
@@ -181,6 +192,29 @@ class _Drawing:
                 down=down,
             )
             time += down + chance.uniform(0.0, 2.0)  # some crash again while they begin
+
+    def _older(self, first: int) -> Iterator[steps.Step]:
+        """A disk that comes back older, often where something is published: just before that, and soon after.
+
+        Most often it is as it was a moment ago: some writes are lost, and the network knows of them. What is
+        published has the numbers from the first on.
+        """
+        chance, publishers = self._chance, self._scenario.publishers
+        broker, time = self._broker(), self._time()
+        if chance.random() < 0.6:
+            broker = chance.choice(publishers_places(self._scenario.seed, publishers, self._brokers))
+        back = chance.choice(
+            (None, chance.uniform(0.0, 1.0), chance.uniform(0.0, 3.0), chance.uniform(0.0, time))
+        )
+        down = chance.choice((0.0, chance.uniform(0.0, 1.0), self._span()))
+        yield steps.Older(time=time, broker=broker, back=back, down=down)
+        for _ in range(chance.choice((0, 2, 4, 8))):
+            when = chance.choice((time - chance.uniform(0.0, 1.0), time + down + chance.uniform(0.0, 2.0)))
+            size = chance.choice((1, 1, 3))
+            contents = [(first + n, chance.randint(1, 3), chance.randint(0, 9)) for n in range(size)]
+            publisher = f"p{chance.randrange(publishers)}"
+            yield steps.Say(time=max(0.0, when), publisher=publisher, contents=tuple(contents))
+            first += size
 
     def _pause(self) -> steps.Step:
         chance = self._chance

@@ -12,6 +12,8 @@ from functools import partial
 from random import Random
 from typing import Any
 
+import msgspec
+
 from palio.sim.faults.knots import KNOTS, WORDS, Word
 from palio.sim.faults.reach import FaultReach, counts
 from palio.sim.faults.run import simulate
@@ -21,6 +23,7 @@ from palio.sim.soak import Soaked, combination, in_order
 
 _SHAPES: tuple[Shape, ...] = ("single", "line", "star", "tree", "ring", "graph", "hierarchy", "grid")
 _EVEN = 0.25  # the share of runs that are not mixed
+_OLDER = 0.1  # the share of runs in which disks come back older than they were
 _FIRST_KNOTS = tuple(word for word in KNOTS if word != "roaming")
 
 
@@ -32,7 +35,22 @@ class FaultSoaked(Soaked[FaultScenario], frozen=True):
 
 def drawn(seed: int) -> FaultScenario:
     """The scenario of a seed; those of any `len(COMBINATIONS)` seeds in a row have all combinations."""
-    return drawn_evenly(seed) if Random(f"mix {seed}").random() < _EVEN else drawn_mixed(seed)
+    scenario = drawn_evenly(seed) if Random(f"mix {seed}").random() < _EVEN else drawn_mixed(seed)
+    # Drawn apart, so that all other seeds have the scenario that they had before disks came back older.
+    if Random(f"faults older disks {seed}").random() < _OLDER:
+        return with_older_disks(scenario)
+    return scenario
+
+
+def with_older_disks(scenario: FaultScenario) -> FaultScenario:
+    """A scenario in which disks come back older than they were, or empty.
+
+    A lake would have to come back with them, and nobody joins: a broker that forgets everything is as one that
+    joins, but for what others remember of it, and what is promised to who joins is another matter.
+    """
+    count = Random(f"faults how many older disks {scenario.seed}").choice((1, 1, 1, 2, 3))
+    mix = tuple(word for word in scenario.mix if word not in ("joining", "roaming"))
+    return msgspec.structs.replace(scenario, older=count, lake=False, joins=0, mix=mix)
 
 
 def drawn_mixed(seed: int) -> FaultScenario:
@@ -104,9 +122,10 @@ def drawn_evenly(seed: int) -> FaultScenario:
     )
 
 
-def soak_one(seed: int, *, even: bool = False, measured: bool = False) -> FaultSoaked:
+def soak_one(seed: int, *, even: bool = False, older: bool = False, measured: bool = False) -> FaultSoaked:
     """Simulate the scenario of a seed, and measure what it reaches."""
     scenario = drawn_evenly(seed) if even else drawn(seed)
+    scenario = with_older_disks(scenario) if older else scenario
     reach = FaultReach() if measured else None
     run = simulate(scenario, reach=reach)
     return FaultSoaked(
@@ -120,7 +139,11 @@ def soak_one(seed: int, *, even: bool = False, measured: bool = False) -> FaultS
 
 
 def soak(
-    first: int, count: int, workers: int = 1, *, even: bool = False, measured: bool = False
+    first: int, count: int, workers: int = 1, *, even: bool = False, older: bool = False, measured: bool = False
 ) -> Iterator[FaultSoaked]:
-    """The scenarios of `count` seeds from `first` on, in their order, on so many processes."""
-    return in_order(partial(soak_one, even=even, measured=measured), range(first, first + count), workers)
+    """The scenarios of `count` seeds from `first` on, in their order, on so many processes.
+
+    With `older`, disks come back older than they were in all of them, and not only in some.
+    """
+    one = partial(soak_one, even=even, older=older, measured=measured)
+    return in_order(one, range(first, first + count), workers)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
+from palio.protocol.envelope import Envelope
 from palio.routing.router import Router
 from palio.sim.faults.disk import Disk
+from palio.sim.faults.record import Name
 from palio.sim.topologies import TopologyLink
 
 DISK_EACH = 0.004  # seconds that a write takes
@@ -23,6 +25,13 @@ class CrashPlan(msgspec.Struct, frozen=True, array_like=True):
     after: bool
     share: float
     down: float = 0.3
+
+
+class DiskCopy(NamedTuple):
+    """A disk as it was at a moment, and all that had been written to its journal, also what was trimmed."""
+
+    disk: Disk
+    written: dict[Name, Envelope]
 
 
 @dataclass(eq=False, repr=False, slots=True)
@@ -47,6 +56,7 @@ class FaultyStation:
     last: float = 0.0
     carried: int = 0  # effects
     plans: deque[CrashPlan] = field(default_factory=deque)
+    hosted: set[str] = field(default_factory=set)  # subscriptions that have ever had their home here
     ends: list[int] = field(default_factory=list)  # how many effects had been carried out after each message
 
     def clock(self, now: float) -> float:

@@ -84,6 +84,18 @@ class Jump(_Step, frozen=True, kw_only=True):
     by: float
 
 
+class Older(_Step, frozen=True, kw_only=True):
+    """A broker crashes, and its disk comes back as it was so many seconds before; or with nothing on it."""
+
+    broker: str
+    back: float | None
+    down: float
+
+    def __str__(self) -> str:
+        how = "empty" if self.back is None else f"as it was {self.back:.1f} s before"
+        return f"{self.broker} crashes for {self.down:.1f} s, and its disk comes back {how}."
+
+
 class Join(_Step, frozen=True, kw_only=True):
     """A broker that was never there before joins the network."""
 
@@ -177,7 +189,7 @@ class End(_Step, frozen=True, kw_only=True):
 
 MANNERS = ("closes", "detaches", "vanishes", "moves")  # in which a client leaves
 
-Fault: TypeAlias = Crash | PauseBroker | Slow | Cut | Lag | Full | SlowDisk | Jump | Join
+Fault: TypeAlias = Crash | PauseBroker | Slow | Cut | Lag | Full | SlowDisk | Jump | Older | Join
 OfTaker: TypeAlias = Take | Leave | Twice | Refilter | Halt | Rewind | End
 Doing: TypeAlias = Say | Shift | OfTaker
 Step: TypeAlias = Fault | Doing

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from palio.model.filter import Filter
 from palio.protocol.durable.control import Pause, Paused, Resume, Seek, Sought
+from palio.protocol.durable.lineage import JournalGap
 from palio.protocol.durable.retry import Retry
 from palio.protocol.durable.subscriptions import (
     Acknowledged,
@@ -23,6 +24,7 @@ from palio.protocol.durable.subscriptions import (
     Done,
     DurableReady,
     Finish,
+    GapNoticed,
     Rejected,
     Taken,
 )
@@ -287,7 +289,10 @@ class FaultConsumer:
             case Refused(_, "NotHome", _) if session == self.session and taking.ending == NEVER:
                 self._rewinding = ""
                 self._connect_soon(session)
+            case GapNoticed(_, origin, after, upto, noticed):
+                taking.gaps.append(JournalGap(origin, after, upto, noticed))
             case DurableReady():
+                taking.readies.append(record.moment)
                 if taking.ready == NEVER:
                     taking.ready = record.moment
                     taking.ready_trimmed = {

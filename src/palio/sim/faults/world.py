@@ -24,16 +24,23 @@ import msgspec
 from palio.routing.configuration import Configuration
 from palio.routing.durable.alarm import ABANDON
 from palio.routing.durable.desk import DurableSettings
-from palio.routing.durable.effects import Append, Hand, ReportGap, Trim
+from palio.routing.durable.effects import Append, Hand, ReportGap, Spool, Trim
 from palio.routing.effects import CloseLink, Deliver, Reply, Send, SetTimer
 from palio.routing.facts import Facts
 from palio.routing.occurrences import Close, LinkDown, LinkUp, Open, StoreMessage
 from palio.routing.router import Router
 from palio.sim.faults.disk import Disk
-from palio.sim.faults.inspection import MOST_EVENTS, check_epochs, check_trim, describe_write, look
+from palio.sim.faults.inspection import (
+    MOST_EVENTS,
+    ahead_of,
+    check_epochs,
+    check_trim,
+    describe_write,
+    look,
+)
 from palio.sim.faults.reach import FaultReach
-from palio.sim.faults.record import FaultRecord, number_of
-from palio.sim.faults.station import FaultyStation, Wire
+from palio.sim.faults.record import FaultRecord, OlderDisk, number_of
+from palio.sim.faults.station import DiskCopy, FaultyStation, Wire
 from palio.sim.topologies import Layout
 
 RouterMaker = Callable[..., Router]
@@ -70,6 +77,7 @@ class World:
         self.clients: Any = None  # set by `FaultClients`
         self.reach: FaultReach | None = None  # where somebody wants to know what is come across
         self._absent = absent
+        self._emptied: set[str] = set()  # brokers whose disks came back empty
         self.batch = batch
         self._configuration = configuration
         self._make_router = make_router
@@ -160,11 +168,14 @@ class World:
             self.after(_REDIAL * self.chance("dial", wire.number, station.incarnation), self.connect, wire)
 
     def is_open(self, station: FaultyStation) -> bool:
-        """Whether a broker takes clients; one that has joined does as soon as it has heard of the others."""
-        if station.router is None or station.name not in self._absent:
+        """Whether a broker takes clients.
+
+        One that has joined, or has forgotten everything, does as soon as it has heard of the others.
+        """
+        if station.router is None or station.name not in self._absent | self._emptied:
             return station.router is not None
         durable = station.router.durable
-        return durable is not None and not durable.topology.heard_of <= self._absent
+        return durable is not None and not durable.topology.heard_of <= self._absent | {station.name}
 
     def crash(self, station: FaultyStation, share: float, down: float) -> None:
         """A broker ends at once. Of what it was writing, the first part is on disk."""
@@ -188,6 +199,28 @@ class World:
             self.cut(wire, 0.5 * self.chance("notice", wire.number, station.incarnation))
         self.clients.lost(station.name)
         self.after(down, self.begin, station)
+
+    def copy_disk(self, station: FaultyStation) -> DiskCopy:
+        """What is on a disk now, to be put back later."""
+        self.observe(station)
+        return DiskCopy(station.disk.copied(), self.record.written_at(station.name))
+
+    def come_back_older(self, station: FaultyStation, copy: DiskCopy | None, down: float) -> None:
+        """A broker crashes, and its disk comes back as it was when it was copied, or empty."""
+        self.crash(station, 1.0, down)
+        former = station.disk
+        disk, written = (Disk(), {}) if copy is None else (copy.disk.copied(), copy.written)
+        disk.full = former.full
+        station.disk = disk
+        if copy is None and len(self.stations) > 1:
+            self._emptied.add(station.name)
+        record = self.record
+        for name in station.hosted:
+            record.set_back[name] = record.moment
+        older = OlderDisk(record.moment, station.name, former.lineage, ahead_of(self, station))
+        record.came_back(older, written)
+        counts = f"with {disk.head} events instead of {former.head}"
+        self.note(station.name, f"has a disk that came back older, {counts}")
 
     def post(self, station: FaultyStation, message: Any, source: str) -> None:
         """A message for a broker; it is handled at once if the broker is not busy."""
@@ -297,10 +330,12 @@ class World:
         elif kind is CloseLink:
             self._close(station, effect.broker, effect.reason)
         elif kind is ReportGap:
-            self.note(station.name, "names a gap", effect.gap, effect.durable)
+            self.note(station.name, f"names a gap: {effect.gap} {effect.durable}")
         elif kind is not Deliver:  # nobody here has a transient subscription
             if kind is Trim:
                 check_trim(self, station, effect)
+            elif kind is Spool and effect.filter is not None:
+                station.hosted.add(effect.name)
             station.disk.queue.append(effect)
             if not station.writing:
                 self._write_next(station)
@@ -360,6 +395,8 @@ class World:
                 numbers = number_of(known), number_of(envelope)
                 self.record.given_twice.append((station.name, sequence, *numbers))
             written[station.name, sequence] = envelope
+            times = sum([one.broker == station.name for one in self.record.older])
+            self.record.branches[(station.name, sequence), number_of(envelope)] = times
             sequence -= 1
 
     def room(self, station: FaultyStation) -> None:

@@ -164,6 +164,14 @@ class Lifecycle:
         self._takers.tell_taken(durable)
         self.finish(durable)
 
+    def give_way(self, durable: Durable, home: str) -> None:
+        """Ends one that a disk has brought back: it had gone on from here, and comes from that home now."""
+        self._takers.tell_taken(durable)
+        self._changes.give_up(durable)
+        durable.go("asked for")
+        durable.moving_to = home
+        self.finish(durable, "handed over")
+
     def abandon(self) -> None:
         """Ends subscriptions that have had no taker for longer than they linger."""
         for durable in self._takers.abandoned():

@@ -178,8 +178,10 @@ class Relocation:
             self._namesakes.hear_of(name, letter.identity, sender)
             if name in self._homes.subscriptions:
                 return  # the one that is here was created later
-        elif durable is not None:
+        elif durable is not None and durable.state in (HomeState.MOVING, HomeState.STORING):
             return  # an older one is on its way from here: that comes first
+        elif durable is not None:  # it had gone from here, before the disk here came back older
+            self._lifecycle.give_way(durable, sender)
         durable = self._lifecycle.restored(letter)
         numbers = [number for number, *_ in (*letter.spool, *letter.dead)]
         durable.next_delivery = max([0, *numbers, letter.next_delivery - 1]) + 1

@@ -23,7 +23,6 @@ class Retention:
         self._forks = forks
         self._journal = journal
         self._introduced = introduced
-        self._came_back_older = False  # and that is known
         self._writing: set[Fact] = set()
         self._waiting: list[tuple[set[Fact], Callable[[], None]]] = []
 
@@ -96,8 +95,8 @@ class Retention:
 
         It trims nothing until it does: everyone has to be introduced again.
         """
-        if not self._came_back_older:
-            self._came_back_older = True
+        if not self._desk.came_back_older:
+            self._desk.came_back_older = True
             self._introduced.forget(self._desk.broker)
 
     def end(self, reader: str) -> None:

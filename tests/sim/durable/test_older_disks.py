@@ -1,0 +1,134 @@
+"""Disks that come back older: the oracle finds who takes new events for old, trims them, or says nothing.
+
+`test_seeds` and `palio sim soak --faults --older-disks` have the runs in which nothing is wrong.
+"""
+
+import msgspec
+import pytest
+
+from palio.protocol.durable.peers import Ask, Marks, Told
+from palio.protocol.durable.subscriptions import GapNoticed
+from palio.routing.effects import Reply
+from palio.sim.faults import violations
+from palio.sim.faults.disk import Disk
+from palio.sim.faults.failures import shrink, story
+from palio.sim.faults.run import prepare, simulate
+from palio.sim.faults.scenario import FaultScenario
+from palio.sim.faults.soak import drawn, soak_one, with_older_disks
+from palio.sim.faults.steps import Older
+from tests.sim.durable.planted import Planted
+from tests.sim.durable.test_disk import append, disk_with
+from tests.slices import sliced
+
+MOST_RUNS = 60
+replace = msgspec.structs.replace
+
+
+class TakesAnyJournalForTheSame(Planted):
+    """The home ignores the lineages of journals."""
+
+    def handle(self, message, source, now):
+        if isinstance(message, Told):
+            message = replace(message, heads=tuple(replace(head, lineage=()) for head in message.heads))
+        return super().handle(message, source, now)
+
+    def spoil_one(self, effect, now):
+        return [effect]
+
+
+class TakesAnyProgress(Planted):
+    """The origin believes that whoever has read a journal of its name has read its own."""
+
+    def handle(self, message, source, now):
+        if isinstance(message, Marks):
+            progress = tuple(replace(one, incarnation="") for one in message.progress)
+            message = replace(message, progress=progress)
+        elif isinstance(message, Ask):
+            message = replace(message, places=())
+        return super().handle(message, source, now)
+
+    def spoil_one(self, effect, now):
+        return [effect]
+
+
+class TakesWhatIsNewForADuplicate(Planted):
+    """A broker drops what has a sequence that it has seen before."""
+
+    def __init__(self, *arguments):
+        super().__init__(*arguments)
+        self._core.forwarding._seen.begin_anew = lambda origin: None
+
+    def spoil_one(self, effect, now):
+        return [effect]
+
+
+class NamesNoGap(Planted):
+    def spoil_one(self, effect, now):
+        return [] if isinstance(effect, Reply) and isinstance(effect.answer, GapNoticed) else [effect]
+
+
+# Each with the first seed that is looked at, and what its runs break.
+FAULTS = {
+    TakesAnyJournalForTheSame: (1, violations.LostNotification),
+    TakesAnyProgress: (130, violations.TrimmedTooFar),
+    TakesWhatIsNewForADuplicate: (40, violations.LostNotification),
+    NamesNoGap: (1, violations.LostNotification),
+}
+
+
+@pytest.mark.parametrize("router", FAULTS, ids=lambda router: router.__name__)
+def test_a_planted_fault_is_caught(router):
+    first, kind = FAULTS[router]
+    for seed in range(first, first + MOST_RUNS):
+        run = simulate(with_older_disks(drawn(seed)), make_router=router)
+        if any(type(one) is kind for one in run.violations):
+            return
+    raise AssertionError(f"{router.__name__} was not caught as {kind.__name__} in {MOST_RUNS} runs")
+
+
+@pytest.mark.parametrize("first", sliced(range(1, 481, 24), 3))
+def test_every_promise_is_kept(first):
+    told = 0
+    for seed in range(first, first + 24):
+        run = simulate(with_older_disks(drawn(seed)))
+        if run.violations:
+            small = shrink(run)
+            raise AssertionError("\n".join([small.scenario.to_json(), *story(small, small.violations[0])]))
+        told += sum(len(taking.gaps) for taking in run.record.takings.values())
+    assert told, "little was asked of the oracle"
+
+
+def test_what_else_a_seed_draws_stays_what_it_is():
+    for seed in range(1, 30):
+        plain = FaultScenario(seed=seed, brokers=3, crashes=2, leaves=2)
+        (_, without), (_, script) = prepare(plain), prepare(replace(plain, older=2))
+        without, script = [str(step) for step in without], [str(step) for step in script]
+        assert [step for step in script if step in set(without)] == without
+        assert sum("its disk comes back" in step for step in script) == 2
+
+
+def test_some_seeds_of_a_soak_have_them_and_all_if_that_is_asked_for():
+    shares = [drawn(seed).older > 0 for seed in range(400)]
+    assert 20 <= sum(shares) <= 60
+    assert soak_one(5, older=True).scenario.older
+    assert not soak_one(5, even=True).scenario.older
+    assert any(isinstance(step, Older) and step.back is None for s in range(9) for step in script_of(s))
+
+
+def script_of(seed):
+    return prepare(with_older_disks(drawn(seed)))[1]
+
+
+def test_a_copied_disk_stays_what_it_is():
+    disk = disk_with(append(1, 1, 2))
+    disk.open(1, "one")
+    disk.complete()
+    copy = disk.copied()
+    disk.open(2, "two")
+    disk.queue.append(append(2, 3))
+    disk.complete()
+    assert (disk.head, copy.head) == (3, 2)
+    assert [one.id for one in disk.lineage] == ["one", "two"]
+    assert [one.id for one in copy.lineage] == ["one"]
+    assert copy.recovered() != disk.recovered()
+    assert Disk().copied().recovered() == Disk().recovered()
