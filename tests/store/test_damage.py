@@ -140,8 +140,8 @@ def test_a_checksum_is_that_of_the_bytes_in_their_place() -> None:
     others = [
         data[:at] + bytes([data[at] ^ 1 << bit]) + data[at + 1 :] for at in range(200) for bit in range(8)
     ]
-    assert len({checksum(17, one) for one in [data, data[1:], *others]}) == 1_602
-    sums = {checksum(number, data) for number in range(1_000)}
+    assert len({checksum(one, 17) for one in [data, data[1:], *others]}) == 1_602
+    sums = {checksum(data, number) for number in range(1_000)}
     assert len(sums) == 1_000
     assert all(0 <= one < 1 << 32 for one in sums)
 

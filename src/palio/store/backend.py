@@ -79,8 +79,8 @@ class Backend(ABC):
     # The statements that are carried out for every event
 
     @abstractmethod
-    def append(self, connection: Connection, rows: Rows) -> None:
-        """Append to the journal: broker, sequence, time, publisher, id, body, checksum, chain."""
+    def append(self, connection: Connection, rows: Rows, chain: int) -> None:
+        """Append to the journal: broker, sequence, time, publisher, id, body, checksum; the last has `chain`."""
 
     @abstractmethod
     def spool(self, connection: Connection, rows: Rows) -> None:

@@ -182,8 +182,9 @@ class Postgresql(Backend):
             return Trouble(WriteFailure.AWAY, f"The store {self.store} cannot be reached: {sentence(cause)}")
         return Trouble(WriteFailure.BROKEN, sentence(cause))
 
-    def append(self, connection: Connection, rows: Rows) -> None:
-        _copy(connection, _APPEND, _APPEND_TYPES, rows)
+    def append(self, connection: Connection, rows: Rows, chain: int) -> None:
+        linked = [*[(*row, None) for row in rows[:-1]], (*rows[-1], chain)]
+        _copy(connection, _APPEND, _APPEND_TYPES, linked)
 
     def spool(self, connection: Connection, rows: Rows) -> None:
         _copy(connection, _SPOOL, _SPOOL_TYPES, rows)

@@ -21,7 +21,7 @@ from palio.protocol.envelope import Envelope
 from palio.routing.durable.facts import Fact
 
 # A notification in an envelope is its body.
-_encode = encode_body = msgspec.msgpack.Encoder(enc_hook=attrgetter("body")).encode
+_encode = encode_body = encode_envelope = msgspec.msgpack.Encoder(enc_hook=attrgetter("body")).encode
 
 
 class _Letter(msgspec.Struct, frozen=True, array_like=True, gc=False):

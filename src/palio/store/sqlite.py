@@ -57,11 +57,15 @@ CACHE_KIB = 32 << 10
 LOG_SUFFIXES = ("-wal", "-shm")  # of the log, and of the index of the log
 BUSY_SECONDS = 5.0  # somebody looks into the file with another tool
 
+# How the system says that a name leads nowhere.
+_GONE = (errno.ENOENT, errno.ENOTDIR, errno.ESTALE)
+
 # Rows that one statement takes. Each statement lets go of the interpreter once, and has to wait for it again
 # where the broker is busy: so few large ones. Numbers that halve give few texts, each prepared once.
 MOST_ROWS = 512
 
-_APPEND = "INSERT INTO palio_journal (broker, sequence, time, publisher, id, body, checksum, chain) VALUES "
+_APPEND = "INSERT INTO palio_journal (broker, sequence, time, publisher, id, body, checksum) VALUES "
+_APPEND_LAST = _APPEND.replace("checksum)", "checksum, chain)")
 _SPOOL = "INSERT INTO palio_spool (subscription, delivery, attempts, envelope, checksum) VALUES "
 _PUT = "INSERT INTO {} (subscription, delivery, attempts, envelope, checksum) VALUES "
 _IN_PLACE = (
@@ -135,7 +139,11 @@ class Sqlite(Backend):
                 raise StoreUnavailable(self.store, sentence(problem.strerror)) from None
             raise StoreInUse(self.store, broker, f"process {holder}" if holder else None) from None
         self._locks.append(file)
-        self._lock_database(broker)
+        try:
+            self._lock_database(broker)
+        except OSError as problem:
+            self.unlock()
+            raise StoreUnavailable(self.store, sentence(problem.strerror)) from None
         os.ftruncate(file, 0)
         os.pwrite(file, f"{os.getpid()}\n".encode(), 0)
 
@@ -163,17 +171,28 @@ class Sqlite(Backend):
 
     def require_in_place(self) -> None:
         for name, known in self._in_place.items():
-            if (found := _identity(name)) != known:
-                raise StoreReplaced(self.store, name, "removed" if found is None else "replaced")
+            try:
+                found = os.stat(name)
+            except OSError as problem:
+                if problem.errno in _GONE:
+                    raise StoreReplaced(self.store, name, "removed") from None
+                continue  # nobody knows; SQLite says when it cannot go on
+            if (found.st_dev, found.st_ino) != known:
+                raise StoreReplaced(self.store, name, "replaced")
 
     def connect(self) -> Connection:
-        logs = [f"{self.path}{suffix}" for suffix in LOG_SUFFIXES]
+        logs = [f"{os.path.realpath(self.path)}{suffix}" for suffix in LOG_SUFFIXES]
         for name in logs:
             self._in_place.pop(name, None)
         self.require_in_place()  # SQLite would make a new one
         connection = self.engine.connect()
-        with connection.begin():  # from now on they are the same for as long as it is connected
-            self._in_place |= {name: found for name in logs if (found := _identity(name)) is not None}
+        try:
+            with connection.begin():  # from now on they are the same for as long as it is connected
+                there = {name: os.stat(name) for name in logs if os.path.exists(name)}
+        except BaseException:
+            connection.close()
+            raise
+        self._in_place |= {name: (found.st_dev, found.st_ino) for name, found in there.items()}
         return connection
 
     def reader(self) -> Connection:
@@ -201,8 +220,9 @@ class Sqlite(Backend):
                 return Trouble(WriteFailure.AWAY, f"Another program keeps the store {self.store} locked.")
         return Trouble(WriteFailure.BROKEN, sentence(cause))
 
-    def append(self, connection: Connection, rows: Rows) -> None:
-        _insert(connection, _APPEND, rows)
+    def append(self, connection: Connection, rows: Rows, chain: int) -> None:
+        _insert(connection, _APPEND, rows[:-1])
+        _insert(connection, _APPEND_LAST, [(*rows[-1], chain)])
 
     def spool(self, connection: Connection, rows: Rows) -> None:
         _insert(connection, _SPOOL, rows)
@@ -218,15 +238,6 @@ class Sqlite(Backend):
             for part in _parts(gone):
                 marks = f"({', '.join('?' * len(part))})"
                 connection.exec_driver_sql(_DROP.format(table) + marks, (subscription, *part))
-
-
-def _identity(name: str) -> tuple[int, int] | None:
-    """The file that a name leads to; None if to none."""
-    try:
-        found = os.stat(name)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
 
 
 def _holder_of(inode: int) -> int | None:

@@ -30,6 +30,7 @@ from palio.store.errors import StoreInUse
 from palio.store.reading import read
 from palio.store.records import (
     encode_body,
+    encode_envelope,
     encode_letter,
     encode_retry,
     encode_some,
@@ -70,8 +71,8 @@ class StoredSubscription(msgspec.Struct, frozen=True):
 
 
 KeptSubscriptions: TypeAlias = dict[str, StoredSubscription]  # by name
-# Broker, sequence, time, publisher, id, body, checksum, chain.
-JournalRow: TypeAlias = tuple[int, int, float, str, str | None, bytes, int, int | None]
+# Broker, sequence, time, publisher, id, body, checksum.
+JournalRow: TypeAlias = tuple[int, int, float, str, str | None, bytes, int]
 
 
 class StoreStanding(msgspec.Struct, frozen=True):
@@ -193,21 +194,27 @@ class Transaction:
             self.bytes += record.size
         if not effect.envelopes:
             return Stored(effect.token)
-        publisher = to_column(effect.publisher)
-        rows = []
-        for one in effect.envelopes:
+        broker, publisher = self._broker, to_column(effect.publisher)
+        rows: list[JournalRow] = []
+        for one in effect.envelopes:  # a microsecond for each of them is a tenth of what a store can write
             body = one.notification.body
-            id = None if body.id is None else to_column(body.id)
+            id = body.id
+            if id is not None:
+                id = to_column(id)
             data = encode_body(body)
-            sum_of_it = checksum(one.sequence, data)
-            rows.append((self._broker, one.sequence, one.time, publisher, id, data, sum_of_it, None))
-            self.bytes += len(data)
+            sequence = one.sequence
+            rows.append((broker, sequence, one.time, publisher, id, data, checksum(data, sequence)))
         self._journal += rows
+        self.bytes += sum([len(row[5]) for row in rows])
         self.appended += len(rows)
-        # Most often all of it is of one moment, and in one span.
-        for span, time in {(row[1] // schema.SPAN, row[2]) for row in rows}:
-            known = self._newest if span == self._head // schema.SPAN else time
-            self._spans[span] = max(self._spans.get(span, known), time)
+        at = 0
+        while at < len(rows):  # most often all of it is in one span
+            span = rows[at][1] // schema.SPAN
+            upto = at + (span + 1) * schema.SPAN - rows[at][1]
+            newest = max([row[2] for row in rows[at:upto]])
+            known = self._newest if span == self._head // schema.SPAN else newest
+            self._spans[span] = max(self._spans.get(span, known), newest)
+            at = upto
         self._head, self._time = rows[-1][1], rows[-1][2]
         self._newest = self._spans[self._head // schema.SPAN]
         return Stored(effect.token)
@@ -222,20 +229,25 @@ class Transaction:
         number, following = kept.number, max(kept.next_delivery, effect.next_delivery)
         for delivery in effect.remove:
             self._spool[number, delivery] = None
+        spool, fresh, never_given, size = self._spool, self._fresh, kept.next_delivery, 0
         for delivery, attempts, envelope in effect.add:
-            letter = encode_letter(envelope, failures.get(delivery, ()))
-            self.bytes += len(letter)
-            self._spool[number, delivery] = number, delivery, attempts, letter, checksum(delivery, letter)
-            if delivery >= kept.next_delivery:
-                self._fresh[number, delivery] = None
-                following = max(following, delivery + 1)
+            why = failures.get(delivery) if failures else None
+            letter = encode_letter(envelope, why) if why else encode_envelope(envelope)
+            size += len(letter)
+            key = number, delivery
+            spool[key] = number, delivery, attempts, letter, checksum(letter, delivery)
+            if delivery >= never_given:
+                fresh[key] = None
+                if delivery >= following:
+                    following = delivery + 1
+        self.bytes += size
         if kept.dead:  # most subscriptions never have any
             for delivery in (*effect.remove, *[delivery for delivery, *_ in effect.add]):
                 self._dead[number, delivery] = None
         for delivery, attempts, envelope in effect.dead:
             self._spool[number, delivery] = None
             letter = encode_letter(envelope, failures.get(delivery, ()))
-            self._dead[number, delivery] = number, delivery, attempts, letter, checksum(delivery, letter)
+            self._dead[number, delivery] = number, delivery, attempts, letter, checksum(letter, delivery)
             following = max(following, delivery + 1)
         for origin, sequence in effect.position:
             self._positions[number, origin] = sequence
@@ -306,7 +318,8 @@ class Transaction:
     def flush(self) -> None:
         backend, connection, broker = self._backend, self._connection, self._broker
         if self._journal:
-            backend.append(connection, self._linked())
+            self._chain = _link(self._chain, self._journal)
+            backend.append(connection, self._journal, self._chain)
         self._execute(_SPAN, [{"broker": broker, "span": n, "newest": t} for n, t in self._spans.items()])
         self._journal, self._spans = [], {}
         fresh = [row for key in self._fresh if (row := self._spool.pop(key, None)) is not None]
@@ -343,14 +356,6 @@ class Transaction:
             self._wrote = True
         self._flush_facts()
 
-    def _linked(self) -> list[JournalRow]:
-        """What is to be appended, as one link of the chain."""
-        rows = self._journal
-        _, sequences, times, publishers, _, _, sums, _ = zip(*rows, strict=True)
-        self._chain = chained(self._chain, sequences[0], times, publishers, sums)
-        rows[-1] = (*rows[-1][:-1], self._chain)
-        return rows
-
     def _flush_facts(self) -> None:
         for statement, wanted in ((schema.PUT_FACT, True), (schema.DROP_FACT, False)):
             rows = [
@@ -365,3 +370,9 @@ class Transaction:
         if rows:
             self._connection.execute(statement, rows)
             self._wrote = True
+
+
+def _link(before: int | None, rows: list[JournalRow]) -> int:
+    """What is appended together is a link of the chain."""
+    times, publishers, sums = [row[2] for row in rows], [row[3] for row in rows], [row[6] for row in rows]
+    return chained(before, rows[0][1], times, publishers, sums)
