@@ -16,20 +16,21 @@ from itertools import accumulate
 from typing import Any
 
 from palio.matching.leads import GlobBlocks, glob_blocks
-from palio.model import questions, texts
+from palio.model import texts
 from palio.model.automaton import Language
 from palio.model.codes import point_of
 from palio.model.decision import DecisionNode, Tree
 from palio.model.flips import EVERYTHING
 from palio.model.lists import Has
+from palio.model.questions import TableQuestion
 from palio.model.values import Kind
 from palio.model.valueset import ValueSet
 
 _NOTHING, _EVERYTHING, _NUMBERS, _TEXTS, _ENDS_WITH, _CONTAINS, _GLOB, _HAS, _PATH = range(9)
-_TABLE = 16  # as in `native/tables.h`
 _ENCODINGS = {int(Kind.STRING): ("utf-8", "surrogatepass"), int(Kind.BYTES): ("latin-1", "strict")}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_TABLE = 16  # a kind of node, as in `native/tables.h`
 _BITS = (1 << 64) - 1
 MAX_REMEMBERED = 4_096
 # The words that a glob may need, written: its characters take up to four bytes, and a few words each.
@@ -132,7 +133,7 @@ class _ProgramWriter:
         elements = self.table(atom.elements) if isinstance(atom, Has) else 0
         at = len(self.output)
         match atom:
-            case questions.TableQuestion():
+            case TableQuestion():
                 self.output += struct.pack("<3I", _TABLE, yes, no)
                 self._table(atom.table)
             case Has():

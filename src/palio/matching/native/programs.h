@@ -8,7 +8,6 @@
 #define PALIO_PROGRAMS_H
 
 #include "searching.h"
-#include "tables.h"
 #include "values.h"
 
 enum { NODE_NOTHING, NODE_EVERYTHING, NODE_NUMBERS, NODE_TEXTS, NODE_ENDS_WITH, NODE_CONTAINS, NODE_GLOB, NODE_HAS,
@@ -94,6 +93,8 @@ static int glob_holds(const uint8_t *node, const uint8_t *text, uint32_t length)
     return any != 0;
 }
 
+#include "tables.h"
+
 /* An odd number of flips at or below the value. */
 static int flips_hold(const uint8_t *node, Value value) {
     uint32_t count = load_word(node + 4), low = 0, high = count;
@@ -132,7 +133,7 @@ static int program_holds(const uint8_t *program, uint32_t parts, Value value, ui
         case NODE_EVERYTHING:
             return 1;
         case NODE_TABLE:
-            yes = table_holds(node, value.as.text, value.length, next_character);
+            yes = table_holds(node, value.as.text, value.length);
             break;
         case NODE_NUMBERS:
         case NODE_TEXTS:
