@@ -26,7 +26,7 @@ class Yardstick:
         # A library of its own each time: the neutral one keeps its subscriptions in globals. Once it is loaded,
         # its file is not needed any more.
         with tempfile.TemporaryDirectory(prefix="palio-counting-") as directory:
-            self._library = ctypes.CDLL(str(_compiled(self.source, Path(directory))))
+            self._library = ctypes.CDLL(str(compiled(self.source, Path(directory))))
         self._own = hasattr(self._library, "counting_build")
         arguments = (
             ctypes.c_int64(len(drawn)),
@@ -50,7 +50,8 @@ class Yardstick:
         return int(found), time.perf_counter() - start
 
 
-def _compiled(source: Path, directory: Path) -> Path:
+def compiled(source: Path, directory: Path) -> Path:
+    """A C file as a library in a directory. Raises FileNotFoundError where there is no C compiler."""
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         raise FileNotFoundError("There is no C compiler for the yardstick.")

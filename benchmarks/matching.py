@@ -1,7 +1,8 @@
 """How fast the index finds who wants an event: `palio bench matching --filters 100000`.
 
 Beside the index, in the same run and on one thread like it, the classic counting matcher in plain C, whose
-number of matches must be the same. Filters are made from values, past the parser (`parse` says what that would
+number of matches must be the same; in the workload `texts` (`benchmarks/news.py`) it asks each condition about
+a text by `memmem`. Filters are made from values, past the parser (`parse` says what that would
 have taken). A batch is a table of `--events` rows, matched again and again; single events are notifications.
 Both get their results as the caller would: two Arrow arrays, or a list of ids.
 
@@ -37,7 +38,7 @@ import platform
 import statistics
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -46,6 +47,7 @@ from rich.console import Console
 from rich.table import Table
 
 import palio
+from benchmarks import news
 from benchmarks import texts as other_conditions
 from benchmarks.counting import Yardstick
 from benchmarks.workloads import WORKLOADS, FilterMaker, Workload, events, filter_text, subscriptions, table
@@ -65,6 +67,10 @@ SINGLE_EVENTS = 256
 CHANGES = 10_000
 PARSED = 2_000
 SINGLE_EXTRA = 5.0  # µs that a single match may take beyond twice the batch figure and its ids
+NAMES = (*WORKLOADS, "texts")
+# What the yardstick looks at in a run: events times filters, and at the least so many events.
+COUNTED_ROWS = 100_000_000
+ASKED_LEAST = 8
 SHARES = (0.0001, 0.001, 0.01, 0.1)
 SHARE_SIZE = 100_000
 
@@ -106,20 +112,62 @@ class Measured:
         return next((name for name, cost in costs.items() if own <= cost), "no")
 
 
+@dataclass
+class Case:
+    """A workload at one size: filters, events as a table, and what the yardstick does with so many of them."""
+
+    name: str
+    filters: list[palio.Filter]
+    batch: Any
+    counting: Callable[[int], tuple[int, float]] | None
+    texts: list[str]
+
+
 def measure(workload: Workload, sizes: Sequence[int], rows: int = EVENTS) -> list[Measured]:
     """One workload at each size. Raises AssertionError if the yardstick finds another number of matches."""
     largest = subscriptions(workload, max(sizes))
     levels = events(workload, rows)
     maker = FilterMaker(workload)
+
+    def case(filters: list[palio.Filter], size: int) -> Case:
+        drawn = subscriptions(workload, size)
+        yardstick = _yardstick(lambda: Yardstick(workload, drawn))
+        counting = None if yardstick is None else lambda rows: yardstick.match(levels[:rows])
+        texts = [filter_text(workload, drawn, number) for number in range(min(size, PARSED))]
+        return Case(workload.name, filters[:size], table(workload, levels), counting, texts)
+
+    return _measure_all(workload.name, lambda number: maker.make(largest, number), case, sizes)
+
+
+def measure_news(sizes: Sequence[int], rows: int = EVENTS) -> list[Measured]:
+    """The workload `texts` at each size, as `measure` does it."""
+    largest = list(news.subscriptions(max(sizes)))
+    columns = news.events(rows)
+
+    def case(filters: list[palio.Filter], size: int) -> Case:
+        yardstick = _yardstick(lambda: news.AskingYardstick(largest[:size], columns))
+        counting = None if yardstick is None else yardstick.match
+        texts = [news.filter_text(one) for one in largest[: min(size, PARSED)]]
+        return Case("texts", filters[:size], news.table(columns), counting, texts)
+
+    return _measure_all("texts", lambda number: news.make(largest[number]), case, sizes)
+
+
+def _measure_all(
+    name: str,
+    made: Callable[[int], palio.Filter],
+    case: Callable[[list[palio.Filter], int], Case],
+    sizes: Sequence[int],
+) -> list[Measured]:
     gc.collect()
     gc.disable()  # a million filters are many objects, none of which is ever garbage
     try:
         filters = []
         for index in range(max(sizes)):
             if index % 10_000 == 0:
-                _progress(f"{workload.name}: {index:,} of {max(sizes):,} filters made")
-            filters.append(maker.make(largest, index))
-        return [_measure(workload, filters[:size], size, levels) for size in sizes]
+                _progress(f"{name}: {index:,} of {max(sizes):,} filters made")
+            filters.append(made(index))
+        return [_measure(case(filters, size)) for size in sizes]
     finally:
         _progress("")
         gc.enable()
@@ -131,27 +179,25 @@ def _progress(text: str) -> None:
         print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
 
-def _measure(workload: Workload, filters: list[palio.Filter], size: int, levels: Any) -> Measured:
-    drawn = subscriptions(workload, size)
-    batch = table(workload, levels)
-    _progress(f"{workload.name}: building and measuring {size:,} filters")
+def _measure(case: Case) -> Measured:
+    filters, batch, size = case.filters, case.batch, len(case.filters)
+    _progress(f"{case.name}: building and measuring {size:,} filters")
     start = time.perf_counter()
     index = palio.MatchIndex(enumerate(filters))
     build = time.perf_counter() - start
     taken = index.statistics()
 
-    yardstick = _yardstick(workload, drawn)
-    sample = levels[: max(8, min(len(levels), 100_000_000 // size))]
+    asked = max(ASKED_LEAST, min(batch.num_rows, COUNTED_ROWS // size))
     times, counting_times = [], []
     for _ in range(RUNS):  # turn by turn, so that a busy machine is busy for both
-        if yardstick is not None:
-            counted, seconds = yardstick.match(sample)
-            counting_times.append(seconds / len(sample))
+        if case.counting is not None:
+            counted, seconds = case.counting(asked)
+            counting_times.append(seconds / asked)
         start = time.perf_counter()
         rows, _ids = index.match_batch(batch)
-        times.append((time.perf_counter() - start) / len(levels))
-    if yardstick is not None:
-        found = sum(row < len(sample) for row in rows.to_pylist())
+        times.append((time.perf_counter() - start) / batch.num_rows)
+    if case.counting is not None:
+        found = sum(row < asked for row in rows.to_pylist())
         assert found == counted, f"The index finds {found} matches, the yardstick {counted}."
 
     singles, ids, fetched, copied = _single(index, batch.slice(0, SINGLE_EVENTS))
@@ -166,7 +212,7 @@ def _measure(workload: Workload, filters: list[palio.Filter], size: int, levels:
         index.add(id, filters[id])
     adding = time.perf_counter() - start
 
-    texts = [filter_text(workload, drawn, number) for number in range(min(size, PARSED))]
+    texts = case.texts
     parsings = []
     for _ in range(3):
         start = time.perf_counter()
@@ -176,9 +222,9 @@ def _measure(workload: Workload, filters: list[palio.Filter], size: int, levels:
     parsing = min(parsings)
     micro = 1e6
     return Measured(
-        workload=workload.name,
+        workload=case.name,
         filters=size,
-        matches=len(rows) / len(levels),
+        matches=len(rows) / batch.num_rows,
         yardstick=min(counting_times) * micro if counting_times else None,
         batch=min(times) * micro,
         single=statistics.fmean(singles) * micro,
@@ -232,9 +278,10 @@ def _single(index: Any, batch: Any) -> tuple[list[float], float, float, float]:
     return min(rounds, key=sum), plain, fetched, warm
 
 
-def _yardstick(workload: Workload, drawn: Any) -> Yardstick | None:
+def _yardstick(made: Callable[[], Any]) -> Any:
+    """The yardstick, or None where there is no compiler for it."""
     try:
-        return Yardstick(workload, drawn)
+        return made()
     except FileNotFoundError:
         return None
 
@@ -253,7 +300,7 @@ met: the strictest of the three with which a single match stays within what is a
 
 
 def run(
-    workloads: Sequence[str] = tuple(WORKLOADS),
+    workloads: Sequence[str] = NAMES,
     sizes: Sequence[int] = SIZES,
     rows: int = EVENTS,
     console: Console | None = None,
@@ -265,7 +312,7 @@ def run(
         shown.add_column(name, justify="left" if name == "workload" else "right")
     results: list[Measured] = []
     for name in workloads:
-        for one in measure(WORKLOADS[name], sizes, rows):
+        for one in measure_news(sizes, rows) if name == "texts" else measure(WORKLOADS[name], sizes, rows):
             results.append(one)
             numbers = (
                 one.single,
@@ -348,7 +395,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--shares", type=float, nargs="*", help=f"shares of matching filters; default: {SHARES}"
     )
     parser.add_argument("--texts", action="store_true", help="filters about texts, types and times alone")
-    parser.add_argument("--workload", nargs="+", choices=[*WORKLOADS], default=list(WORKLOADS))
+    parser.add_argument("--workload", nargs="+", choices=NAMES, default=list(NAMES))
     parser.add_argument("--events", type=int, default=EVENTS)
     chosen = parser.parse_args(arguments)
     if chosen.texts:

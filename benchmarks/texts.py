@@ -1,9 +1,10 @@
 """Filters that are about texts, types and times alone: `palio bench matching --texts --filters 100000`.
 
-The three workloads have an equality or ranges of plain numbers in every filter. Here is one line for each other
-sort of condition, with nothing else in the filter to find it by: what the index can look up (prefixes) or sweep
-(numbers of a demanded type, times), and what it can only ask filter by filter (`!=`, `contains`, `ends with`).
-The yardstick is to ask every filter, which has to find the same.
+Three of the workloads have an equality or ranges of plain numbers in every filter, the fourth has a mix. Here
+is one line for each other sort of condition, with nothing else in the filter to find it by: what the index
+looks up (how texts begin and end, what is in them, elements of lists), what it sweeps (numbers of a demanded
+type, times, numbers in lists), and what it can only ask filter by filter (a glob without three letters in a
+row). The yardstick is to ask every filter, which has to find the same.
 """
 
 from __future__ import annotations
@@ -33,6 +34,10 @@ def _path(draw: random.Random, depth: int) -> str:
     return "".join(f"{draw.choice(_WORDS)}/" for _ in range(depth))
 
 
+def _tag(draw: random.Random) -> str:
+    return f"tag {draw.randrange(50_000)}"
+
+
 def _moment(draw: random.Random) -> datetime:
     return _START + timedelta(seconds=draw.randrange(365 * 86_400))
 
@@ -55,6 +60,10 @@ SORTS: dict[str, Callable[[random.Random], str]] = {
     "!= and int": lambda draw: f'topic != "{_path(draw, 2)}" and int level > {10**6 - draw.randrange(5_000)}',
     "contains": lambda draw: f'topic contains "{draw.choice(_WORDS)}/{draw.choice(_WORDS)}"',
     "ends with": lambda draw: f'topic ends with "{_path(draw, 2)}"',
+    "matches": lambda draw: f'topic matches "**/{draw.choice(_WORDS)}/*{draw.choice(_WORDS)}*/**"',
+    "has": lambda draw: f'tags has "{_tag(draw)}"',
+    "has >": lambda draw: f"marks has > {10**6 - draw.randrange(5_000)}",
+    "matches, asked": lambda draw: f'tag matches "*{draw.choice("abc")}*{draw.randrange(10)}*"',
 }
 
 
@@ -65,6 +74,9 @@ def events(rows: int) -> dict[str, list[Any]]:
         "level": [draw.randrange(10**6) for _ in range(rows)],
         "rate": [draw.random() * 1_000 for _ in range(rows)],
         "at": [_moment(draw) for _ in range(rows)],
+        "tags": [[_tag(draw) for _ in range(draw.randrange(5))] for _ in range(rows)],
+        "marks": [[draw.randrange(10**6) for _ in range(draw.randrange(5))] for _ in range(rows)],
+        "tag": [draw.choice(_WORDS) for _ in range(rows)],
     }
 
 

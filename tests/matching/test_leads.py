@@ -318,3 +318,17 @@ def test_what_has_nothing_to_be_found_by_is_counted():
     assert index.statistics().asked == len(asked)
     many = palio.MatchIndex((number, f'x > "{number}"') for number in range(600))  # enough for a block
     assert many.statistics().asked == 600
+
+
+def test_values_of_which_one_has_to_hold_are_chosen_where_they_are_rarer_than_what_is_demanded():
+    filters = [f'x contains "common" and y in ("a{number}", "b{number}", 3)' for number in range(300)]
+    index, truth = palio.MatchIndex(enumerate(filters)), oracle.MatchIndex(enumerate(filters))
+    for id in range(0, 300, 3):
+        index.remove(id)
+        truth.remove(id)
+    for y in ("a7", "b8", "b9", 3, "c"):
+        event = palio.Notification({"x": "a common text", "y": y})
+        assert sorted(index.match(event)) == sorted(truth.match(event))
+    before = index._core.steps
+    index.match(palio.Notification({"x": "a common text", "y": "c"}))
+    assert index._core.steps - before < 100

@@ -123,6 +123,9 @@ use_wide_kernels(True)
 # that can lie side by side.
 cdef size_t STAGED_MOST = 32_000_000
 
+# A value that fewer conjunctions demand is rare enough to be the only one that a conjunction is filed under.
+cdef uint32_t RARE_USES = 32
+
 # As so many observed events do hints count: after as many of its own, the index goes by these.
 cdef uint64_t HINTED_EVENTS = 1 << 17
 _KINDS_OF_VIEWS = {
@@ -354,7 +357,7 @@ cdef class Core:
         if not several:
             return self._file(slot, staged)
         several.sort(key=_by_length)
-        chosen = None if self.keys else several[0]
+        chosen = self._rarer(several) if self.keys else several[0]
         for entry in several:
             if entry is not chosen and entry[4]:
                 self.programs.append((entry[1], compiled(entry[2])))
@@ -370,6 +373,34 @@ cdef class Core:
                 words_push(&self.equalities, self._interned(chosen[1], value, chosen[3], None, point))
             self._file(slot, staged)
         return 0
+
+    cdef tuple _rarer(self, list several):
+        """Of entries of which one value has to hold the one whose values together are rarer than all that is demanded, or None.
+
+        Where that is rare itself, nothing is worth being filed several times.
+        """
+        cdef Value value
+        cdef uint32_t uses, least = UINT32_MAX, number
+        cdef uint64_t together
+        cdef size_t i
+        cdef tuple best = None
+        for i in range(self.equalities.count):
+            number = self.equalities.items[i]
+            if not number & FORBIDDEN and self.index.values.items[number].kind != KIND_PRESENCE:
+                least = min(least, self.index.values.items[number].uses)
+        if least < RARE_USES:
+            return None
+        for entry in several:
+            together = 0
+            for point in entry[0]:
+                if type(point) is tuple:
+                    _lead_value(<tuple>point, &value)
+                else:
+                    _value(point, &value)
+                together += value_uses(&self.index, entry[1], value)
+            if together < least:
+                best, least = entry, <uint32_t>together
+        return best
 
     cdef int _follow(self, str name, uint32_t attribute, side, list several) except -1:
         """A side that is neither an equality nor a range: what it is found by, and a program if that does not say all.

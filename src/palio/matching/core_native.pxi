@@ -41,6 +41,7 @@ cdef extern from "native/bridge.h" nogil:
         uint32_t uses, ranges, presence
     ctypedef struct Interned:
         uint32_t uses, seen
+        uint8_t kind
     ctypedef struct Group:
         uint32_t key
     ctypedef struct Pair:
@@ -107,6 +108,7 @@ cdef extern from "native/bridge.h" nogil:
         KIND_BYTES
         KIND_LIST
         KIND_ABSENT
+        KIND_PRESENCE
         KIND_PREFIX
         KIND_BYTES_PREFIX
         KIND_ELEMENT
