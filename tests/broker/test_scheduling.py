@@ -46,7 +46,7 @@ async def test_what_comes_alone_is_done_at_once(monkeypatch):
 
 async def test_after_a_round_the_loop_goes_on_and_who_comes_then_is_next(monkeypatch):
     clock, scheduler = Clock(monkeypatch), Scheduler()
-    greedy = [Worker(clock, "greedy", 50, 1.01 * scheduling.ROUND) for _ in range(20)]
+    greedy = [Worker(clock, "greedy", 50, 1.01 * scheduling.TURN_ALONE) for _ in range(20)]
     for worker in greedy:
         scheduler.ready(worker)
     turns = 0

@@ -23,8 +23,7 @@ from palio.broker.turns import Turns
 # to wait for as long: shorter ones cost more turns of the loop, longer ones more latency (`palio bench neighbours`,
 # `palio bench broker`).
 TURN = 0.0005
-ROUND = 0.0005
-ROUND_ALONE = 0.001
+TURN_ALONE = 0.005
 # Seconds for which it counts as crowded after somebody had to wait for somebody else.
 CROWDED = 1.0
 # Who works for everybody, and crowds out nobody: the store.
@@ -177,7 +176,7 @@ class Scheduler:
         if self.is_crowded:
             self._look_around(began)
         try:
-            more = working.take_turn(began + TURN)
+            more = working.take_turn(began + (TURN if self.is_crowded else TURN_ALONE))
         finally:
             self._running = False
             if self._owners:
@@ -234,14 +233,14 @@ class Scheduler:
             while (found := turns.next()) is not None:
                 working, owner = found
                 weight = working.weight
-                more = working.take_turn(now + TURN)
+                more = working.take_turn(now + (TURN if self.is_crowded else TURN_ALONE))
                 ended = perf_counter()
                 self._end_turn(working, owner, weight, ended - now, more=more)
                 now = ended
                 if self.is_crowded:
-                    if self._owners and (self.speak() or now - began >= ROUND):
+                    if self._owners and (self.speak() or now - began >= TURN):
                         break
-                elif now - began >= ROUND_ALONE:
+                elif now - began >= TURN_ALONE:
                     break
         finally:
             self._running = False

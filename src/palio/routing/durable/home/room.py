@@ -19,19 +19,21 @@ class Room:
 
     def __init__(self, settings: DurableSettings) -> None:
         self._settings = settings
+        self._known: dict[int, tuple[int, int]] = {}  # by how many there are: it is asked for every event
 
-    def _most(self, durable: Durable) -> tuple[int, int]:
-        """How many deliveries, and how many bytes of them, may be kept for a subscription."""
-        settings, several = self._settings, durable.siblings.count
-        return (
+    def _most(self, several: int) -> tuple[int, int]:
+        """How many deliveries, and how many bytes of them, may be kept for one of so many subscriptions."""
+        settings = self._settings
+        known = self._known[several] = (
             min(settings.outbox, max(LEAST, settings.outboxes // several)),
             min(settings.outbox_bytes, max(LEAST_BYTES, settings.outboxes_bytes // several)),
         )
+        return known
 
     def is_full(self, durable: Durable, taken: int = 0) -> bool:
         """Whether nothing more fits beside what there is, and what was just taken."""
-        outbox = durable.outbox
-        most, most_bytes = self._most(durable)
+        outbox, several = durable.outbox, durable.siblings.count
+        most, most_bytes = self._known.get(several) or self._most(several)
         return (
             len(outbox.deliveries) + durable.spooling + taken >= most
             or outbox.bytes + durable.spooling_bytes >= most_bytes
@@ -42,12 +44,12 @@ class Room:
         if self.is_full(durable):
             return 0
         asked_for = sum([one.limit for one in durable.catching_up.values()])
-        return max(0, self._most(durable)[0] - len(durable.outbox) - durable.spooling - asked_for)
+        return max(0, self._most(durable.siblings.count)[0] - len(durable.outbox) - durable.spooling - asked_for)
 
     def is_half_empty(self, durable: Durable) -> bool:
         """Whether it is worth while to fetch what did not fit."""
-        outbox = durable.outbox
-        most, most_bytes = self._most(durable)
+        outbox, several = durable.outbox, durable.siblings.count
+        most, most_bytes = self._known.get(several) or self._most(several)
         return (
             2 * (len(outbox) + durable.spooling) < most
             and 2 * (outbox.bytes + durable.spooling_bytes) < most_bytes
