@@ -50,9 +50,9 @@ READ_AHEAD = 1024 * 1024
 LINK_WEIGHT = 8.0
 # Steps of understanding what a neighbour says: it is done piece by piece, however much it is.
 _WITHOUT_END = 1 << 62
-# Messages of these kinds, of so many bytes at the most, ask nothing about filters, and are handled at once: to let
-# each be interrupted would take some tens of microseconds. Where it is crowded, they bring some hundred events at
-# the most; where nobody waits, it may be more.
+# Messages of these kinds, of so many bytes at the most, ask nothing about filters, and are handled at once: to
+# let each be interrupted would take some tens of microseconds. Where it is crowded, they bring some hundred
+# events at the most; where nobody waits, it may be more.
 _LIGHT = tuple([b"\xa4type" + msgspec.msgpack.encode(kind) for kind in ("publish", "forward", "acknowledged")])
 _LIGHT_BYTES = 8 * 1024
 _LIGHT_BYTES_ALONE = 64 * 1024
@@ -249,7 +249,8 @@ class BrokerConnection(asyncio.Protocol):
                 self._read_or_wait()
                 return True
         outgoing = self.outgoing
-        if not self._open or self._counted or outgoing.paused or outgoing.unsent or len(self._conversation.frames):
+        waits = outgoing.paused or outgoing.unsent or len(self._conversation.frames)
+        if not self._open or self._counted or waits:
             self._count()
             self._read_or_wait()
         if self._lost_for is not None:

@@ -37,8 +37,8 @@ from palio.routing.scopes import owner_of
 _HELD = frozenset((Subscribe, Advertise, Watch))
 # Rows of a neighbour that are taken at once: some milliseconds.
 ROWS = 16
-# Bytes of a batch that are published at once, where others wait, and where nobody does: they are written together,
-# and matched against all that is subscribed to (`palio bench neighbours --attack taker`).
+# Bytes of a batch that are published at once, where others wait, and where nobody does: they are written
+# together, and matched against all that is subscribed to (`palio bench neighbours --attack taker`).
 AT_ONCE_CROWDED = 32 << 10
 AT_ONCE_ALONE = 256 << 10
 
@@ -150,7 +150,7 @@ def _parts(message: Any, size: int, most: int) -> list[Any]:
         pieces = in_pieces(message.notifications, most)
         if len(pieces) > 1:
             number, publisher = message.number, message.publisher
-            *some, last = pieces
-            parts = [PublishPart(piece, number, publisher, last=False) for piece in some]
+            *earlier, last = pieces
+            parts = [PublishPart(piece, number, publisher, last=False) for piece in earlier]
             return [*parts, PublishPart(last, number, publisher, last=True)]
     return [message]

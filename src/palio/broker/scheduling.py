@@ -19,9 +19,9 @@ from typing import Generic, Protocol, TypeVar
 from palio.broker.turns import Turns
 
 # Seconds for which one may go on in its turn, as far as its work can be cut; and after which the loop looks at
-# its sockets again: where it is crowded, and where one is alone. Each hop of a message through the broker may have
-# to wait for as long: shorter ones cost more turns of the loop, longer ones more latency (`palio bench neighbours`,
-# `palio bench broker`).
+# its sockets again: where it is crowded, and where one is alone. Each hop of a message through the broker may
+# have to wait for as long: shorter ones cost more turns of the loop, longer ones more latency
+# (`palio bench neighbours`, `palio bench broker`).
 TURN = 0.0005
 TURN_ALONE = 0.005
 # Seconds for which it counts as crowded after somebody had to wait for somebody else.
@@ -137,7 +137,7 @@ class Scheduler:
         self._due = False
         # Writes what was said meanwhile, before others go on; returns whether there was anything.
         self.speak: Callable[[], bool] = lambda: False
-        # Told when it becomes crowded, and when it is not any more: then other threads have to be let in more often.
+        # Told when it becomes crowded, so that other threads have to be let in more often, and when it is over.
         self.crowding: Callable[[bool], None] = lambda crowded: None
         self.is_crowded = False
         self._crowded_until = 0.0
@@ -148,7 +148,8 @@ class Scheduler:
     def ready(self, working: Working) -> None:
         """Somebody has work. It is done now, if nobody else waits for a turn."""
         held = self._turns.held
-        if self._running or self._due or self._owners or (held and not held.isdisjoint((working, working.owner))):
+        is_held = held and not held.isdisjoint((working, working.owner))
+        if self._running or self._due or self._owners or is_held:
             self._turns.ready(working, working.owner)
             if len(self._owners) - (EVERYBODY in self._owners) > 1:
                 self.crowd()

@@ -1,4 +1,4 @@
-"""`Unwritten`: bytes that wait for the disk, by who has caused them; who causes more than its share has to wait.
+"""`Unwritten`: bytes that wait for the disk, by who has caused them; who causes more than its share waits.
 
 What follows from what somebody published (it is delivered to durable subscriptions, for instance) counts as its
 own. Nobody else waits long for the disk then: before its write are those of the others, a share of each.
@@ -21,8 +21,8 @@ from palio.routing.durable.effects import Append, Spool, StoreEffect
 # Bytes that wait for the disk before who has caused them has to wait. One who is alone keeps the disk busy with
 # them (`palio bench broker --scenario durable`).
 ALONE = 4 << 20
-# Several share what is written in about the time that the quickest write takes, in bytes a second, within bounds
-# (`palio bench neighbours --attack taker`).
+# Several share what is written in about the time that the quickest write takes, in bytes a second, within
+# bounds (`palio bench neighbours --attack taker`).
 PACE = 32 << 20
 TOGETHER = 64 << 10
 TOGETHER_AT_MOST = 1 << 20

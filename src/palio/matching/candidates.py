@@ -56,8 +56,8 @@ from typing import Any
 
 import msgspec
 
-from palio.matching.outline import Outline, Place, looked_at
 from palio.matching.by_example import ByExample
+from palio.matching.outline import Outline, Place, looked_at
 
 # How many filters wait before they become a block; searching so many takes as long as some ten blocks.
 MAX_WAITING = 128

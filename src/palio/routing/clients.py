@@ -107,7 +107,7 @@ class ClientRequests:
         self._core.effects.append(Reply(session, ended))
 
     def _on_publish(self, session: str, message: requests.Publish) -> None:
-        if self._core.durable is None:  # forwarding finds out whether all of it can be read, before it does anything
+        if self._core.durable is None:  # forwarding finds out first whether all of it can be read
             self._require_advertised(session, message.notifications)
         else:
             self.require_publishable(session, message.notifications)

@@ -68,7 +68,7 @@ class Router:
         self._clients = ClientRequests(self._core, self._asking)
         self.consider = Considering(self._core, facts, self._watching, self._clients).consider
         self._neighbours = Neighbours(self._core, self._asking)
-        self.owners_of_work = self._core.deferred.owners  # those for whom there is something without hurry to do
+        self.owners_of_work = self._core.deferred.owners  # for whom there is something to do
 
     def handle(self, message: Message | SetScope, source: str, now: float) -> list[Effect]:
         """Handles a message from a session, from a neighbour, or about the link to a neighbour."""

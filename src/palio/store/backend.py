@@ -80,7 +80,7 @@ class Backend(ABC):
 
     @abstractmethod
     def append(self, connection: Connection, rows: Rows, chain: int) -> None:
-        """Append to the journal: broker, sequence, time, publisher, id, body, checksum; the last has `chain`."""
+        """Append rows (broker, sequence, time, publisher, id, body, checksum); the last one has `chain`."""
 
     @abstractmethod
     def spool(self, connection: Connection, rows: Rows) -> None:

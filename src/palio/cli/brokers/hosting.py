@@ -22,8 +22,9 @@ if TYPE_CHECKING:
 
 # How many objects may come into being between two looks for garbage: some batches of events.
 _GARBAGE_EVERY = 50_000
-# Seconds after which the thread of the store gets its turn beside a busy event loop, and the other way round: where
-# one client is busy, and where others wait for what the thread writes. It needs some turns for each group of writes.
+# Seconds after which the thread of the store gets its turn beside a busy event loop, and the other way round:
+# where one client is busy, and where others wait for what the thread writes. It needs some turns for each group
+# of writes.
 _SWITCH_EVERY = 0.0005
 _SWITCH_CROWDED = 0.0001
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)

@@ -44,7 +44,8 @@ class Room:
         if self.is_full(durable):
             return 0
         asked_for = sum([one.limit for one in durable.catching_up.values()])
-        return max(0, self._most(durable.siblings.count)[0] - len(durable.outbox) - durable.spooling - asked_for)
+        most, _ = self._most(durable.siblings.count)
+        return max(0, most - len(durable.outbox) - durable.spooling - asked_for)
 
     def is_half_empty(self, durable: Durable) -> bool:
         """Whether it is worth while to fetch what did not fit."""
