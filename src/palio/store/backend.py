@@ -80,7 +80,10 @@ class Backend(ABC):
 
     @abstractmethod
     def append(self, connection: Connection, rows: Rows, chain: int) -> None:
-        """Append to the journal: broker, sequence, time, publisher, id, body, checksum; the last has `chain`."""
+        """Append to the journal: broker, sequence, time, publisher, id, body, checksum.
+
+        The last row has the link of the chain, too.
+        """
 
     @abstractmethod
     def spool(self, connection: Connection, rows: Rows) -> None:
