@@ -213,7 +213,7 @@ def test_what_a_store_of_the_seventh_version_has_is_of_no_known_lineage(url: str
         assert subscription.position == {"b": 9_001, "elsewhere": 18}
         assert subscription.lineages == {"b": (first,), "elsewhere": theirs}
         assert subscription.gaps == gaps
-        driven.do(Spool(2, "s", lineages=(("b", ()),), gaps=()))
+        driven.do(Spool(2, "s", position=(("b", 9_002),), lineages=(("b", ()),), gaps=()))
     with Driven(url) as driven:
         (subscription,) = driven.recovered.subscriptions
         assert (subscription.lineages, subscription.gaps) == ({"elsewhere": theirs}, ())
