@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from sqlalchemy import create_engine, text
 
 from palio.model.filter import Filter
 from palio.routing.durable.effects import MAX_KEY, Append, InvalidRecord, KeyedRecord, Read
 from palio.routing.occurrences import Failed, Found, Stored
-from palio.store import schema
 from palio.store.memory import MemoryPlace
 from tests.store.driving import Driven, Place, append, envelope
-from tests.store.test_schema import create_version_1
+from tests.store.test_schema import create_version
 from tests.store.test_trouble import LARGE, Quota
 
 ODD = ["", "\0", "\\", "a", "a\0", "a\\", "ab", "b", "ü", "\uffff", "\U0001f40e"]
@@ -115,13 +113,7 @@ def test_brokers_that_share_a_database_have_records_of_their_own(database: str) 
 
 
 def test_a_store_from_before_there_were_records_is_migrated(url: str) -> None:
-    create_version_1(url)
-    engine = create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
-    with engine.begin() as connection:
-        for step in schema.MIGRATIONS[:5]:
-            step(connection)
-        connection.execute(text("UPDATE palio_schema SET version = 6"))
-    engine.dispose()
+    create_version(url, 6)
     for value in (b"first", b"second"):
         with Driven(url) as driven:
             assert driven.recovered.head == 9_000
