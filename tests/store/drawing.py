@@ -107,6 +107,7 @@ def draw_spool(choose: random.Random, token: int) -> Spool:
             "linger": choose.choice([None, 0.0, 60.5]),
             "retry": choose.choice([None, Retry(attempts=3), Retry(first_pause=0.5, longest_pause=7.0)]),
         }
+    origins = choose.sample(ORIGINS, choose.randint(0, 2))
     return Spool(
         token,
         choose.choice(NAMES),
@@ -116,12 +117,8 @@ def draw_spool(choose: random.Random, token: int) -> Spool:
         dead=draw_letters(choose, 2),
         remove=tuple(choose.randint(1, 12) for _ in range(choose.randint(0, 3))),
         failures=draw_failures(choose),
-        position=tuple(
-            (origin, choose.randint(0, 99)) for origin in choose.sample(ORIGINS, choose.randint(0, 2))
-        ),
-        lineages=tuple(
-            (origin, draw_lineage(choose)) for origin in choose.sample(ORIGINS, choose.choice([0, 0, 1, 2]))
-        ),
+        position=tuple((origin, choose.randint(0, 99)) for origin in origins),
+        lineages=tuple((origin, draw_lineage(choose)) for origin in origins if choose.random() < 0.5),
         gaps=draw_gaps(choose),
     )
 

@@ -86,7 +86,7 @@ def test_a_row_that_holds_the_event_of_another_is_damaged(url: str) -> None:
         assert found_by(driven) == [1, 2, 4]
 
 
-@pytest.mark.parametrize("anything", ["NULL", "17", "'text'"])
+@pytest.mark.parametrize("anything", ["NULL", "17", "'text'", "CAST(x'fffe' AS TEXT)"])
 def test_a_column_of_sqlite_may_have_anything(file_url: str, anything: str) -> None:
     with Driven(file_url) as driven:
         driven.do(append(1, 1, 4))

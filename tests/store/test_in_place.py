@@ -14,7 +14,7 @@ import pytest
 from palio.model.filter import Filter
 from palio.routing.durable.effects import Read
 from palio.routing.occurrences import Failed, Found, Stored
-from palio.store import StoreInUse
+from palio.store import Journal, StoreInUse
 from palio.store.errors import StoreReplaced
 from tests.store.damage import change, file_of
 from tests.store.driving import Driven, append
@@ -128,6 +128,22 @@ def test_a_second_broker_is_refused_though_the_lock_file_is_gone(file_url: str) 
         (found,) = driven.do(Read(1, EVERYTHING, 0, 9, 100))
         assert isinstance(found, Found)
         assert len(found.envelopes) == 9
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there is no lock on the database elsewhere")
+def test_who_reads_in_the_same_process_keeps_its_locks_when_a_store_is_closed(file_url: str) -> None:
+    with Driven(file_url) as driven:
+        driven.do(append(1, 1, 5))
+    with Journal(file_url) as journal:
+        assert journal.range().last == 5
+        with Driven(file_url) as driven:
+            driven.do(append(1, 6))
+        assert locks_of_sqlite(file_url)
+        assert open_elsewhere(file_url) == ""  # who closes it there is not the last one, and leaves the log
+        assert len(list(journal.read())) == 6
+    with Driven(file_url):
+        pass
+    assert not locks_of_sqlite(file_url)
 
 
 def test_who_was_replaced_in_the_same_file_writes_no_more(

@@ -135,16 +135,13 @@ CURSORS = {
 
 def create_version_5(url: str, more: int = 0) -> None:
     """A store of the first version, migrated to the fifth, with all kinds of cursors."""
-    create_version_1(url)
+    create_version(url, 5)
     engine = create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
     with engine.begin() as connection:
-        for step in schema.MIGRATIONS[:4]:
-            step(connection)
         rows = [{"name": name, "value": value} for value, name in enumerate(CURSORS, 4)]
         rows[0]["value"] = FOR_GOOD
         rows += [{"name": f"more {number} @elsewhere", "value": number} for number in range(more)]
         connection.execute(text("INSERT INTO palio_readers VALUES (1, :name, :value)"), rows)
-        connection.execute(text("UPDATE palio_schema SET version = 5"))
     engine.dispose()
 
 
@@ -199,13 +196,7 @@ def test_a_journal_is_held_only_in_a_store_that_is_up_to_date(url: str) -> None:
 
 
 def test_what_a_store_of_the_seventh_version_has_is_of_no_known_lineage(url: str) -> None:
-    create_version_1(url)
-    engine = create_engine(url.replace("postgresql:", "postgresql+psycopg:"))
-    with engine.begin() as connection:
-        for step in schema.MIGRATIONS[:6]:
-            step(connection)
-        connection.execute(text("UPDATE palio_schema SET version = 7"))
-    engine.dispose()
+    create_version(url, 7)
     with Driven(url) as driven:
         (subscription,) = driven.recovered.subscriptions
         assert (subscription.position, subscription.lineages, subscription.gaps) == ({"b": 4}, {}, ())
@@ -224,7 +215,7 @@ def test_what_a_store_of_the_seventh_version_has_is_of_no_known_lineage(url: str
         assert subscription.position == {"b": 9_001, "elsewhere": 18}
         assert subscription.lineages == {"b": (first,), "elsewhere": theirs}
         assert subscription.gaps == gaps
-        driven.do(Spool(2, "s", lineages=(("b", ()),), gaps=()))
+        driven.do(Spool(2, "s", position=(("b", 9_002),), lineages=(("b", ()),), gaps=()))
     with Driven(url) as driven:
         (subscription,) = driven.recovered.subscriptions
         assert (subscription.lineages, subscription.gaps) == ({"elsewhere": theirs}, ())

@@ -185,7 +185,7 @@ def test_beside_a_broker_that_publishes_and_trims_all_is_well(url: str) -> None:
         thread = threading.Thread(target=work)
         thread.start()
         try:
-            for _ in range(20):
+            for _ in range(8):
                 assert findings_of(verify(url)) == []
         finally:
             ended.set()

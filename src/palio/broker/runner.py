@@ -217,13 +217,13 @@ class EffectRunner:
         """Logs what may be missing, for whom: of the journal here, or for a durable subscription here."""
         gap = effect.gap
         extra = {"origin": gap.origin, "after": gap.after, "upto": gap.upto}
-        if effect.durable:
+        if not effect.durable:
+            sentence = "The journal here came back older than it was: others have read more."
+        elif gap.upto is None:
             sentence = "A journal came back older than it was: a durable subscription may miss some of it."
-            self._log.warning(sentence, extra=extra | {"durable": effect.durable})
         else:
-            self._log.warning(
-                "The journal here came back older than it was: others have read more.", extra=extra
-            )
+            sentence = "A durable subscription misses what a journal has trimmed: one of them came back older."
+        self._log.warning(sentence, extra=extra | ({"durable": effect.durable} if effect.durable else {}))
 
     # What cannot be said
 

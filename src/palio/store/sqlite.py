@@ -21,7 +21,10 @@ life, and the first one finds that out with its next commit (fencing).
    the index of its log still lead to the files that are open, after each commit and before it is told, and now
    and then when there is nothing to do. Without the index, others would make another one and overwrite the log.
 2. A file descriptor of the database is never closed while this process has the database open by SQLite: that
-   would take away SQLite's own locks of this process, and with them the log beneath it.
+   would take away SQLite's own locks of this process, so that others remove the log beneath it. It stays open
+   then, for as long as the process lives.
+3. What the disk has made of a text is read as a text: one that is no UTF-8 any more does not keep anybody from
+   reading the rows around it.
 """
 
 from __future__ import annotations
@@ -33,6 +36,7 @@ import os
 import sqlite3
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -63,6 +67,8 @@ _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ESTALE)
 # Rows that one statement takes. Each statement lets go of the interpreter once, and has to wait for it again
 # where the broker is busy: so few large ones. Numbers that halve give few texts, each prepared once.
 MOST_ROWS = 512
+
+_text = partial(str, encoding="utf-8", errors="replace")
 
 _APPEND = "INSERT INTO palio_journal (broker, sequence, time, publisher, id, body, checksum) VALUES "
 _APPEND_LAST = _APPEND.replace("checksum)", "checksum, chain)")
@@ -96,6 +102,7 @@ class Sqlite(Backend):
         @event.listens_for(self.engine, "connect")
         def connected(connection: sqlite3.Connection, record: Any) -> None:
             connection.isolation_level = None  # transactions begin and end where we say so
+            connection.text_factory = _text
             if not writes:
                 connection.execute("PRAGMA query_only = ON")
                 return
@@ -156,9 +163,8 @@ class Sqlite(Backend):
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as problem:
             if problem.errno == errno.EWOULDBLOCK:
-                holder = _holder_of(found.st_ino)
-                if holder != os.getpid():  # else it stays open (2)
-                    os.close(file)
+                holder = next(iter(_holders("FLOCK", found.st_ino)), None)
+                _let_go(file)
                 self.unlock()
                 raise StoreInUse(self.store, broker, f"process {holder}" if holder else None) from None
             # A file on a server: there it takes a file that is open for writing, and would be in SQLite's way.
@@ -167,7 +173,7 @@ class Sqlite(Backend):
 
     def unlock(self) -> None:
         while self._locks:
-            os.close(self._locks.pop())
+            _let_go(self._locks.pop())
 
     def require_in_place(self) -> None:
         for name, known in self._in_place.items():
@@ -240,14 +246,23 @@ class Sqlite(Backend):
                 connection.exec_driver_sql(_DROP.format(table) + marks, (subscription, *part))
 
 
-def _holder_of(inode: int) -> int | None:
-    """The process that has a file locked by flock, if the system tells."""
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/locks").read_text().splitlines():
-            words = line.split()  # 3: FLOCK ADVISORY WRITE 1234 08:02:131090 0 EOF
-            if words[1:2] == ["FLOCK"] and words[5].rpartition(":")[2] == str(inode):
-                return int(words[4]) or None
-    return None
+def _let_go(file: int) -> None:
+    """Release a lock, and close the file if nothing else goes with that (2)."""
+    fcntl.flock(file, fcntl.LOCK_UN)
+    if os.getpid() not in _holders("POSIX", os.fstat(file).st_ino):
+        os.close(file)
+
+
+def _holders(kind: str, inode: int) -> list[int]:
+    """The processes that have locks of a kind on a file, as far as the system tells."""
+    try:
+        lines = Path("/proc/locks").read_text().splitlines()
+    except OSError:
+        return []
+    # 3: FLOCK ADVISORY WRITE 1234 08:02:131090 0 EOF; a process that cannot be seen from here is 0.
+    found = [line.split() for line in lines]
+    of_file = [words for words in found if words[1] == kind and words[5].rpartition(":")[2] == str(inode)]
+    return [int(words[4]) for words in of_file if words[4] != "0"]
 
 
 def _insert(connection: Connection, into: str, rows: Rows, then: str = "") -> None:

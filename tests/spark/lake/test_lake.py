@@ -189,7 +189,7 @@ def test_what_cannot_be_read_is_set_aside_with_the_reason(spark, url, place):
     fill(url, events(5))
     with sqlite3.connect(url.removeprefix("sqlite:///")) as connection:
         connection.execute("UPDATE palio_journal SET body = x'93c402ffff', checksum = NULL WHERE sequence = 3")
-        connection.execute("UPDATE palio_journal SET body = body || x'00' WHERE sequence = 4")
+        connection.execute("UPDATE palio_journal SET body = CAST(body || x'00' AS BLOB) WHERE sequence = 4")
     done = archive(spark, url, place)
     assert (done.events, done.quarantined) == (3, 2)
     row, other = palio.spark.read_quarantine(spark, place).orderBy("sequence").collect()

@@ -95,7 +95,7 @@ class Spool(msgspec.Struct, frozen=True):
     A number is a delivery or a dead letter, never both: what is removed is neither any more, then what is added
     is no dead letter, and what is dead is no delivery.
 
-    `lineages` are those of the journals that positions are positions of, for the origins that they name: of
+    `lineages` are those of the journals that these positions are positions of, for some of the origins: of
     others they stay. An empty one is not known. `gaps` replaces what it may have missed; None leaves it.
     """
 

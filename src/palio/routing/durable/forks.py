@@ -44,9 +44,8 @@ class JournalForks:
             durable.position[origin] = position = min(position, fork)
         if lineage and position < head.begins:
             self._name(durable, origin, position, head.begins)
-        if (
-            head.lineage and max(position, head.begins) <= head.head
-        ):  # otherwise somebody said where it shall be
+        beyond = max(position, head.begins) > head.head  # somebody has said where it shall be
+        if head.lineage and not beyond:
             durable.heads[origin] = head.head
             if lineage != head.lineage:
                 durable.lineages[origin] = head.lineage
