@@ -9,8 +9,10 @@ each of its requests and the answer, and the bytes that are held for the attacke
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
 import logging
+import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -309,3 +311,37 @@ def test_who_is_held_back_now_and_then_is_counted_and_not_told_of():
     assert held.seconds(101.0) == pytest.approx(6.0)
     assert held.to_be_told(100.0 + LONG) == pytest.approx(LONG)
     assert not held.to_be_told(100.0 + 2 * LONG)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"",
+        frame(b"\xc1"),
+        b"GET / HTTP/1.1\r\n\r\n",
+        frame(encode(Subscribe("h", Filter.parse("a = 1")))),
+        frame(encode(Publish((Notification({"a": 1}),), 1))),
+        (1 << 20).to_bytes(4) + bytes(1_000),
+    ],
+    ids=["nothing", "garbage", "http", "a subscription", "an event", "half a frame"],
+)
+@pytest.mark.parametrize("role", Role)
+async def test_nothing_is_left_of_a_connection_that_is_gone(said, role, monkeypatch, caplog):
+    """Not even garbage: what is only found by looking for it piles up, megabytes of it, until somebody does."""
+    caplog.set_level(logging.CRITICAL)
+    async with attacked(monkeypatch) as scene:
+        wire = scene.connect("mallory", role=role)
+        if said:
+            wire.connection.data_received(said)
+        gone = weakref.ref(wire.connection)
+        scene.turns.clear()
+        wire.abort()
+        gc.disable()
+        try:
+            del wire
+            for _ in range(10):
+                await asyncio.sleep(0)
+            scene.turns.clear()
+            assert gone() is None
+        finally:
+            gc.enable()

@@ -323,6 +323,11 @@ class BrokerConnection(asyncio.Protocol):
         self.broker.admission.disconnected(self, was_live=was_live and not moved)
         if not self.closed.done():
             self.closed.set_result(self.reason)
+        # What refers to each other would stay in memory until somebody looks for garbage: of who connects again
+        # and again, that would be much.
+        self.outgoing.disconnect()
+        self._conversation.end()
+        self._transport = self.account = None
 
     def pause_writing(self) -> None:
         self.outgoing.pause()
