@@ -4,7 +4,8 @@ One broker as `palio up` starts it, with rights, a journal and HTTP; a well-beha
 that publishes 20 confirmed events every 10 ms and takes them; and a hostile one, another principal, that does
 one of the attacks of `live.attackers`. Each attack has a broker of its own. The yardstick is the same client at
 the same broker in the seconds before: its latency (from the publish of a batch until its last event is back),
-the events that were confirmed a second, and the broker's resident memory. Attackers are processes on the same
+the events that were confirmed a second; and the broker's resident memory, beside the bound that it says itself
+(`palio up`). Attackers are processes on the same
 machine: part of what others wait for is the processor that these take, which no broker can give back. So beside
 the table stands what the same client waits for while a process that has nothing to do with the broker computes.
 """
@@ -35,8 +36,11 @@ from benchmarks.live import servers
 from benchmarks.live.attackers import ATTACKS, Target
 from palio.broker.access.rights import parse_rights, write_rights
 from palio.broker.access.tokens import create_token
-from palio.broker.settings import Limits
+from palio.broker.memory import memory_bound
+from palio.broker.settings import Limits, Settings
 from palio.cli.bench.measuring import duration, machine, show_setup
+from palio.cli.output.progress import progress_bar
+from palio.cli.program.terminal import error_console
 
 BATCH = 20
 PACE = 0.01
@@ -44,6 +48,8 @@ SECONDS = 8.0
 # The median may be so many times what it was, the 99th percentile so many, confirmed events this share.
 MEDIAN, HIGH, CONFIRMED = 3.0, 10.0, 0.7
 BUSY = "nothing of the broker: a process that computes"
+# Bytes of memory that the broker may need at the most, for the two principals.
+BOUND = sum([part.bytes for part in memory_bound(Settings(), 2)])
 _MOST = 100_000  # batches that are noted
 _PATIENCE = 120.0
 _fork = multiprocessing.get_context("fork")
@@ -65,6 +71,9 @@ class Phase(msgspec.Struct, frozen=True):
         return cls(statistics.median(known), high, known[-1], len(latencies) * BATCH / seconds)
 
 
+Tell = Callable[[float], None]
+
+
 class Row(msgspec.Struct, frozen=True):
     """An attack: before and under it, with the broker's memory in bytes: before, at most, and afterwards."""
 
@@ -80,6 +89,7 @@ class Row(msgspec.Struct, frozen=True):
             under.median <= MEDIAN * before.median
             and under.high <= HIGH * before.high
             and under.confirmed >= CONFIRMED * before.confirmed
+            and self.memory[1] <= BOUND
         )
 
 
@@ -165,21 +175,27 @@ def attacked(folder: Path) -> Iterator[tuple[servers.Server, Target, str]]:
         server.stop()
 
 
-def measure(name: str, seconds: float) -> Row:
-    """One attack on a broker of its own; an empty name is a process that only computes."""
+def phases(name: str) -> float:
+    """How many times the seconds of a phase an attack takes: to get warm, before, to fill, under, and after it."""
+    return 3.25 + bool(name and ATTACKS[name].idle)
+
+
+def measure(name: str, seconds: float, tell: Tell) -> Row:
+    """One attack on a broker of its own; an empty name is a process that only computes. Tells seconds done."""
     with tempfile.TemporaryDirectory() as place, attacked(Path(place)) as (server, target, token):
         neighbour = Neighbour(server.port, token)
-        neighbour.observe(seconds / 4)  # everything is warm then
-        before, memory = neighbour.observe(seconds), server.resident()
-        most = memory
+        most, began = 0, time.monotonic()
 
         def look() -> None:
             nonlocal most
             most = max(most, server.resident())
+            tell(time.monotonic() - began)
 
+        neighbour.observe(seconds / 4, look)  # everything is warm then
+        before, memory = neighbour.observe(seconds, look), server.resident()
         attacker = _started(_attack, name, target) if name else _started(_compute)
         if name and ATTACKS[name].idle:
-            neighbour.observe(seconds)  # while it fills what will be idle
+            neighbour.observe(seconds, look)  # while it fills what will be idle
         under = neighbour.observe(seconds, look)
         attacker.kill()
         attacker.join()
@@ -251,14 +267,18 @@ def main(words: Sequence[str] | None = None) -> None:
             **machine(),
             "others": f"{BATCH} confirmed events every {PACE * 1_000:g} ms, published and taken by one client",
             "bar": f"median within {MEDIAN:g} times, 99th percentile within {HIGH:g} times what they were, "
-            f"confirmed events at least {CONFIRMED:.0%}",
+            f"confirmed events at least {CONFIRMED:.0%}, memory at most {BOUND / 1e6:,.0f} MB",
             "seconds": arguments.seconds,
         },
     )
-    rows = []
-    for name in ("", *arguments.attack):
-        with console.status(ATTACKS[name].what if name else BUSY):
-            rows.append(measure(name, arguments.seconds))
+    rows: list[Row] = []
+    names = ["", *arguments.attack]
+    total = sum([phases(name) for name in names]) * arguments.seconds
+    with progress_bar(error_console(), "attacking", round(total)) as advance:
+        done = 0.0
+        for name in names:
+            rows.append(measure(name, arguments.seconds, lambda more, done=done: advance(round(done + more))))  # type: ignore[misc]
+            done += phases(name) * arguments.seconds
     show(console, rows)
     if arguments.json:
         print(msgspec.json.encode(rows).decode())

@@ -75,8 +75,10 @@ async def entered(
 
 
 async def _drain(reader: asyncio.StreamReader) -> None:
-    while await reader.read(1 << 20):
-        pass
+    """Read until the end, however the broker ends it."""
+    with contextlib.suppress(OSError):
+        while await reader.read(1 << 20):
+            pass
 
 
 async def _again(one: Callable[[], Coroutine[Any, Any, None]]) -> None:

@@ -106,3 +106,77 @@ async def test_who_is_gone_has_no_turn(monkeypatch):
     scheduler.leave(gone)
     await rest(scheduler)
     assert clock.turns == [gone, other, other]
+
+
+async def test_it_is_crowded_while_two_owners_want_to_be_served_and_for_a_while_after(monkeypatch):
+    clock, scheduler = Clock(monkeypatch), Scheduler()
+    told: list[bool] = []
+    scheduler.crowding = told.append
+    scheduler.ready(Worker(clock, "a", 3, 1.01 * scheduling.TURN_ALONE))
+    scheduler.ready(Worker(clock, scheduling.EVERYBODY, 1, 0.0001))
+    assert not scheduler.is_crowded, "the store works for everybody"
+    scheduler.ready(Worker(clock, "b", 1, 0.0001))
+    assert scheduler.is_crowded
+    await rest(scheduler)
+    assert told == [True]
+    clock.now += scheduling.CROWDED
+    scheduler.ready(Worker(clock, "a", 1, 0.0001))
+    assert not scheduler.is_crowded
+    assert told == [True, False]
+
+
+async def test_what_was_said_is_written_before_others_go_on(monkeypatch):
+    clock, scheduler = Clock(monkeypatch), Scheduler()
+    scheduler.crowd()
+    said: list[str] = []
+    written: list[tuple[str, int]] = []
+
+    def speak() -> bool:
+        written.extend([(one, len(clock.turns)) for one in said])
+        some = bool(said)
+        said.clear()
+        return some
+
+    scheduler.speak = speak
+    scheduler.ready(Worker(clock, "greedy", 9, scheduling.TURN / 10))
+    speaker = Worker(clock, "speaker", 1, scheduling.TURN / 100)
+    speaker.then = lambda: said.append("hello")
+    scheduler.ready(speaker)
+    await rest(scheduler)
+    turn = clock.turns.index(speaker)
+    assert written == [("hello", turn + 1)]
+
+
+async def test_who_has_cost_more_waits_while_others_are_served_elsewhere(monkeypatch):
+    clock, scheduler = Clock(monkeypatch), Scheduler()
+    greedy, modest = Worker(clock, "greedy", 100, scheduling.TURN), Worker(clock, "modest", 1, 0.0001)
+    scheduler.ready(greedy)
+    scheduler.ready(modest)
+    while modest.pieces:
+        await asyncio.sleep(0)
+    scheduler.elsewhere = lambda: {"modest"}
+    while scheduler._pausing is None:
+        await asyncio.sleep(0)
+    before = len(clock.turns)
+    await asyncio.sleep(0)
+    assert len(clock.turns) == before, "it waits"
+    scheduler.ready(Worker(clock, "greedy", 1, 0.0001))
+    assert scheduler._pausing is not None, "and does not go on by asking for more"
+    newcomer = Worker(clock, scheduling.EVERYBODY, 1, 0.0001)
+    scheduler.ready(newcomer)
+    await asyncio.sleep(0)
+    assert clock.turns[before] is newcomer, "it is no pause for anybody else"
+    scheduler.elsewhere = lambda: ()
+    await rest(scheduler)
+    assert not greedy.pieces
+
+
+async def test_one_who_is_served_elsewhere_does_not_keep_others_waiting_for_ever(monkeypatch):
+    clock, scheduler = Clock(monkeypatch), Scheduler()
+    greedy, modest = Worker(clock, "greedy", 6, scheduling.TURN), Worker(clock, "modest", 1, 0.0001)
+    scheduler.elsewhere = lambda: {"modest"}
+    scheduler.ready(greedy)
+    scheduler.ready(modest)
+    async with asyncio.timeout(10.0):
+        while greedy.pieces:
+            await asyncio.sleep(scheduling.PAUSE)

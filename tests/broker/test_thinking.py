@@ -106,10 +106,8 @@ def test_stacks_are_used_again_whatever_has_become_of_thoughts():
         done.append(meter)
 
     done: list[Meter] = []
-    used = set()
     for _ in range(50):
         failing, thinking, given_up = [Thought(one, 10**9, stacks) for one in (fail, think, think)]
-        used |= {id(one._stack) for one in (failing, thinking)}
         assert not given_up.go_on(NOW)
         assert not failing.go_on(NOW)
         assert not thinking.go_on(NOW)
@@ -117,6 +115,9 @@ def test_stacks_are_used_again_whatever_has_become_of_thoughts():
         with pytest.raises(ValueError, match="again"):
             failing.go_on(perf_counter() + 60.0)
         assert thinking.go_on(perf_counter() + 60.0)
+        for over in (failing, thinking, given_up):
+            over.give_up()  # which is no news to any of them, nor to who uses their stacks next
+            assert not over.is_current
     assert len(done) == 50
     assert len(stacks._idle) == 2
     with metered(None):

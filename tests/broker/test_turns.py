@@ -143,3 +143,34 @@ def test_4_nothing_is_remembered_of_those_who_are_gone_and_owe_nothing():
     assert len(turns._clients) == 0
     assert len(turns._owners._cost) < 2_000
     assert len(turns._owners._heap) < 2_000
+
+
+def test_what_was_done_for_somebody_in_the_turn_of_another_counts_as_its_own():
+    turns: Turns[str] = Turns()
+    for client in ("a", "b"):
+        turns.ready(client, client.upper())
+    turns.owe("A", 5.0)
+    turns.owe("nobody", 5.0)
+    order = []
+    for _ in range(6):
+        found = turns.next()
+        assert found is not None
+        order.append(found[0])
+        turns.ready(*found)
+        turns.charge(*found, 1.0)
+    assert order == ["b"] * 5 + ["a"] or order == ["b"] * 6
+
+
+def test_one_client_of_several_can_be_charged_alone():
+    turns: Turns[str] = Turns()
+    for client in ("a", "b"):
+        turns.ready(client, "everybody")
+    turns.owe("a", 3.0)
+    order = []
+    for _ in range(4):
+        found = turns.next()
+        assert found is not None
+        order.append(found[0])
+        turns.ready(*found)
+        turns.charge(*found, 1.0)
+    assert order.count("b") >= 3

@@ -141,7 +141,7 @@ def test_what_is_wrong_in_a_part_is_found_when_it_is_considered(durable):
     ],
 )
 def test_a_batch_is_cut_by_number_and_by_bytes(sizes, pieces):
-    several = tuple([Notification({"n": n}, payload=b"x" * size) for n, size in enumerate(sizes)])
-    cut = in_pieces(several, 100_000)
+    several = tuple(range(len(sizes)))
+    cut = in_pieces(several, sizes, 100_000)
     assert [len(piece) for piece in cut] == pieces
     assert tuple([one for piece in cut for one in piece]) == several

@@ -23,6 +23,7 @@ from palio.broker.border import Border, border
 from palio.broker.limits import MAX_NAME
 from palio.broker.misdirected import http_answer, where_http_is
 from palio.broker.outgoing import Outgoing, OutgoingStatistics
+from palio.broker.restraint import HeldBack, SlowFrame
 from palio.broker.settings import Peer
 from palio.broker.states import TRANSITIONS, ConnectionState
 from palio.broker.thinking import Thought
@@ -77,6 +78,7 @@ class ConnectionStatistics(msgspec.Struct, frozen=True):
     received_frames: int
     received_bytes: int
     outgoing: OutgoingStatistics
+    throttled: float = 0.0  # seconds for which it was not read from, as it had sent more than was taken
 
 
 class BrokerConnection(asyncio.Protocol):
@@ -113,13 +115,18 @@ class BrokerConnection(asyncio.Protocol):
         self.account: Hashable = self  # where what is held for it is counted, and how much was
         self._counted = 0
         self._over_since: float | None = None
+        self._held_back = HeldBack()
+        self._slow_frame = SlowFrame()
         self.acting_for: Principal | None = None  # known without a greeting's token: it is from within
 
     def statistics(self) -> ConnectionStatistics:
         role = self.role.value if self.role is not None else "unknown"
         heard = self._conversation.received_frames, self._conversation.received_bytes
         said = self.outgoing.statistics()
-        return ConnectionStatistics(self.name, role, self.state.value, self.address, self._since, *heard, said)
+        throttled = round(self._held_back.seconds(self._loop.time()), 3)
+        return ConnectionStatistics(
+            self.name, role, self.state.value, self.address, self._since, *heard, said, throttled
+        )
 
     def go(self, event: str) -> None:
         """Change the state as the table of transitions says."""
@@ -317,6 +324,11 @@ class BrokerConnection(asyncio.Protocol):
         self.broker.admission.disconnected(self, was_live=was_live and not moved)
         if not self.closed.done():
             self.closed.set_result(self.reason)
+        # What refers to each other would stay in memory until somebody looks for garbage: of who connects again
+        # and again, that would be much.
+        self.outgoing.disconnect()
+        self._conversation.end()
+        self._transport = self.account = None
 
     def pause_writing(self) -> None:
         self.outgoing.pause()
@@ -446,12 +458,24 @@ class BrokerConnection(asyncio.Protocol):
                 self.abort("It did not greet in time.")
         elif gone:
             self.abort(SILENT)
+        elif self.role is Role.PEER:
+            self._look_at_link(now)
         elif self._counted and self.is_live:
             self.outgoing.look()
             self._count()
             self._read_or_wait()
             if self._over_since is not None and now - self._over_since > GRACE:
                 self._end_over_share()
+
+    def _look_at_link(self, now: float) -> None:
+        """Says that a neighbour is held back, and ends the link to one that does not finish what it sends."""
+        if seconds := self._held_back.to_be_told(now):
+            extra = {"neighbour": self.name, "seconds": round(seconds, 1)}
+            self.broker.log.warning("A neighbour sends more than is taken, and has to wait.", extra=extra)
+        if self._open and self._slow_frame.is_slow(
+            self._conversation.received_frames, len(self._conversation.frames), now
+        ):
+            self.abort("The neighbour did not finish what it began to send.")
 
     def read(self, reading: bool) -> None:
         """Backpressure: read what comes in, or let it wait."""
@@ -469,10 +493,13 @@ class BrokerConnection(asyncio.Protocol):
         )
         if self._transport is not None and wanted != self._open and not self._transport.is_closing():
             self._open = wanted
+            now = self._loop.time()
             if wanted:
-                self._conversation.heartbeat.heard = self._loop.time()
+                self._held_back.end(now)
+                self._conversation.heartbeat.heard = now
                 self._transport.resume_reading()
             else:
+                self._held_back.begin(now)
                 self._transport.pause_reading()
 
     # The end

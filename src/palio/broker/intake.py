@@ -26,7 +26,7 @@ from palio.protocol.encoding import UnreadRequest
 from palio.protocol.frames import MAX_EVENT
 from palio.protocol.greeting import Role
 from palio.protocol.inquiries import Inspect, Inspected, Watch
-from palio.protocol.peers import Update
+from palio.protocol.peers import Forward, Update
 from palio.protocol.requests import Advertise, Publish, Refused, Subscribe
 from palio.protocol.subjects import subject_of
 from palio.routing.considering import AT_ONCE, in_pieces
@@ -147,10 +147,13 @@ def _parts(message: Any, size: int, most: int) -> list[Any]:
         some = [Update(message.version, rows[start : start + ROWS]) for start in range(0, len(rows), ROWS)]
         return [*some, msgspec.structs.replace(message, add=())]
     if type(message) is Publish and (size > most or len(message.notifications) > AT_ONCE):
-        pieces = in_pieces(message.notifications, most)
+        pieces = in_pieces(message.notifications, [one.body.size for one in message.notifications], most)
         if len(pieces) > 1:
             number, publisher = message.number, message.publisher
             *earlier, last = pieces
             parts = [PublishPart(piece, number, publisher, last=False) for piece in earlier]
             return [*parts, PublishPart(last, number, publisher, last=True)]
+    if type(message) is Forward and (size > most or len(message.envelopes) > AT_ONCE):
+        sizes = [one.notification.body.size for one in message.envelopes]
+        return [Forward(piece) for piece in in_pieces(message.envelopes, sizes, most)]
     return [message]

@@ -66,13 +66,16 @@ class Metrics(Collector):
         sent = CounterMetricFamily("palio_link_sent_bytes", "Bytes sent to a neighbour.", labels=labels)
         received = CounterMetricFamily("palio_link_received_bytes", "Bytes of a neighbour.", labels=labels)
         waiting = GaugeMetricFamily("palio_link_waiting_bytes", "Bytes that wait for it.", labels=labels)
+        help_text = "Seconds for which it was not read from: it sends more than is taken."
+        throttled = CounterMetricFamily("palio_link_throttled_seconds", help_text, labels=labels)
         for link, connection in self._broker.links.items():
             statistics = connection.statistics()
             key = (self._broker.settings.name, link)
             sent.add_metric(key, statistics.outgoing.bytes)
             received.add_metric(key, statistics.received_bytes)
             waiting.add_metric(key, statistics.outgoing.waiting_bytes)
-        yield from (sent, received, waiting)
+            throttled.add_metric(key, statistics.throttled)
+        yield from (sent, received, waiting, throttled)
 
     def _of_subscriptions(self) -> Iterator[Metric]:
         durable = self._broker.router.durable

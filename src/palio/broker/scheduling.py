@@ -6,13 +6,17 @@ is next is for `turns` to say; a turn is measured, and its owner charged with it
 as something was said, the loop writes it and looks at its sockets again: who comes with little is heard, and
 served next, and nobody's answer waits for what others have done meanwhile. That has its price; so it is done
 while several want to be served at the same time (it is *crowded*), and one who is alone goes on for longer.
+
+Part of the work for somebody is done elsewhere: the store's thread writes what was published. It needs the one
+interpreter, too, and whoever takes its turn here keeps it waiting. So where it is crowded, and the thread works
+for somebody who has cost less than all who could have the next turn, these wait for a moment (`PAUSE`).
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable
 from time import perf_counter
 from typing import Generic, Protocol, TypeVar
 
@@ -26,6 +30,8 @@ TURN = 0.0005
 TURN_ALONE = 0.005
 # Seconds for which it counts as crowded after somebody had to wait for somebody else.
 CROWDED = 1.0
+# Seconds for which those wait who have cost more than somebody for whom the disk works: the event loop knows no less.
+PAUSE = 0.001
 # Who works for everybody, and crowds out nobody: the store.
 EVERYBODY = ("store",)
 
@@ -141,6 +147,8 @@ class Scheduler:
         self.crowding: Callable[[bool], None] = lambda crowded: None
         self.is_crowded = False
         self._crowded_until = 0.0
+        self.elsewhere: Callable[[], Collection[Hashable]] = lambda: ()  # owners for whom other threads work
+        self._pausing: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
         return len(self._owners)
@@ -150,6 +158,9 @@ class Scheduler:
         held = self._turns.held
         is_held = held and not held.isdisjoint((working, working.owner))
         if self._running or self._due or self._owners or is_held:
+            if self._pausing is not None and working.owner not in self._owners:  # that was no pause for it
+                self._pausing.cancel()
+                self._pausing, self._due = None, False
             self._turns.ready(working, working.owner)
             if len(self._owners) - (EVERYBODY in self._owners) > 1:
                 self.crowd()
@@ -223,10 +234,18 @@ class Scheduler:
     def _go_on_soon(self) -> None:
         if self._owners and not self._due and not self._running:
             self._due = True
-            asyncio.get_running_loop().call_soon(self._run)
+            loop = asyncio.get_running_loop()
+            if self.is_crowded and self._is_elsewhere():
+                self._pausing = loop.call_later(PAUSE, self._run)
+            else:
+                loop.call_soon(self._run)
+
+    def _is_elsewhere(self) -> bool:
+        """Whether what is done for the one who has cost least is done by another thread, and has not come back."""
+        return EVERYBODY not in self._owners and any(map(self._turns.would_be_first, self.elsewhere()))
 
     def _run(self) -> None:
-        self._due, self._running = False, True
+        self._due, self._running, self._pausing = False, True, None
         turns = self._turns
         began = now = perf_counter()
         self._look_around(began)

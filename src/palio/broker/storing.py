@@ -54,6 +54,7 @@ class StoreBridge:
         self._completions: deque[StoreMessage] = deque()
         self._completing: int | None = None  # the token of the completion that is being handled
         self._unwritten = Unwritten(scheduler)
+        scheduler.elsewhere = self._unwritten.owners
         self.store: Store | None = None
         self.failed: asyncio.Future[str] | None = None
         self._limit = limit

@@ -44,7 +44,15 @@ class _Stack:
         self.greenlet.switch()
         if self._problem is not None:
             problem, self._problem = self._problem, None
-            raise problem
+            try:
+                raise problem
+            finally:
+                del problem  # whose traceback has this frame: nobody would find out that both are done with
+
+    def give_up(self) -> None:
+        """End it where it is. It is of no use afterwards."""
+        self.greenlet.throw(GreenletExit)
+        self._function = None
 
     def _run(self) -> None:
         while True:
@@ -82,29 +90,34 @@ class Thought:
         """The function is given the meter for what may be interrupted (`effort.metered`)."""
         self._until = 0.0
         self._stacks = stacks
-        self._stack = stacks.take()
+        self._stack: _Stack | None = stacks.take()  # until it has come to its end
         meter = Meter(limit, self._breathe)
         self._stack.begin(lambda: function(meter))
 
     def go_on(self, until: float) -> bool:
         """Think until about a moment of `perf_counter`. Returns whether it has come to its end."""
+        stack = self._stack
+        assert stack is not None, "It has come to its end before."
         self._until = until
         try:
-            self._stack.go_on()
+            stack.go_on()
         finally:
-            if self._stack.is_done:
-                self._stacks.put(self._stack)
-        return self._stack.is_done
+            if stack.is_done:
+                self._stack = None
+                self._stacks.put(stack)
+        return stack.is_done
 
     @property
     def is_current(self) -> bool:
         """Whether it is what is being done just now."""
-        return getcurrent() is self._stack.greenlet
+        return self._stack is not None and getcurrent() is self._stack.greenlet
 
     def give_up(self) -> None:
-        """Nobody is interested in it any more."""
-        self._stack.greenlet.throw(GreenletExit)
+        """Nobody is interested in it any more; which does nothing if it has come to its end."""
+        stack, self._stack = self._stack, None
+        if stack is not None:
+            stack.give_up()
 
     def _breathe(self) -> None:
-        if perf_counter() >= self._until:
+        if self._stack is not None and perf_counter() >= self._until:
             self._stack.greenlet.parent.switch()

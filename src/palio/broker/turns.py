@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from heapq import heappop, heappush
 from itertools import count
+from math import inf
 from typing import Any, Generic, TypeVar
 
 Client = TypeVar("Client", bound=Hashable)
@@ -65,13 +66,21 @@ class _Queueing(Generic[Client]):
 
     def first(self) -> Client:
         """The one that has cost least: its turn begins, and ends when it is charged. It stays ready."""
+        cost, client = self._cheapest()
+        self._floor = max(self._floor, cost)
+        self._served.add(client)
+        return client
+
+    def _cheapest(self) -> tuple[float, Client]:
         while True:
             cost, number, client = self._heap[0]
             if self.ready.get(client) == number:
-                self._floor = max(self._floor, cost)
-                self._served.add(client)
-                return client
+                return cost, client
             heappop(self._heap)
+
+    def would_be_first(self, client: Client) -> bool:
+        """Whether one that is not ready has cost less than all that are."""
+        return client not in self.ready and self._cost.get(client, inf) < self._cheapest()[0]
 
     def remove(self, client: Client) -> None:
         """It is not ready any more; its entry in the heap is passed over when it comes to it."""
@@ -148,6 +157,10 @@ class Turns(Generic[Client]):
         for clients in self._clients.values():
             if whom in clients:
                 clients.charge(whom, cost)
+
+    def would_be_first(self, owner: Hashable) -> bool:
+        """Whether an owner that is not ready, nor held back, has cost less than all that are; some are."""
+        return owner not in self.held and self._owners.would_be_first(owner)
 
     def hold(self, whom: Hashable) -> None:
         """Let all clients of an owner, or one client, wait until they are released, whatever is to be done."""

@@ -11,7 +11,7 @@ waited for nobody; how long the others take, which attackers can prolong, says n
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from math import inf
 from time import monotonic
 
@@ -45,6 +45,10 @@ class Unwritten:
         self._held: set[Hashable] = set()
         self._quickest = self._formerly_quickest = inf  # seconds: at present, and before that
         self._since = -inf
+
+    def owners(self) -> Collection[Hashable]:
+        """Those for whom something is being written."""
+        return self._bytes.keys()
 
     @property
     def share(self) -> int:

@@ -18,6 +18,7 @@ from typing import Any, NoReturn, Protocol, TypeAlias
 import msgspec
 
 from palio.model import flips
+from palio.model.effort import spend
 from palio.model.errors import FilterTooLarge
 from palio.model.flips import Flips
 from palio.model.values import Kind
@@ -29,6 +30,8 @@ assert flips.EVERYTHING[Kind.STRING] == flips.EVERYTHING[Kind.BYTES] == flips.EV
 # Trees of people's filters have a handful of nodes; the limit is there for the others. No tree has more, so
 # that whatever reads one (`form`) can go by it.
 MAX_NODES = 256
+# Steps of effort of each node that is made.
+NODE_STEPS = 20
 
 
 class Atom(Protocol):
@@ -90,6 +93,7 @@ def _combine(left: Tree, right: Tree, needed: int, budget: list[int]) -> Tree:
     budget[0] -= 1
     if budget[0] < 0:
         _too_large()
+    spend(NODE_STEPS)
     if not isinstance(right, DecisionNode) or (
         isinstance(left, DecisionNode) and left.atom.order < right.atom.order
     ):

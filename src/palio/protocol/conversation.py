@@ -38,6 +38,10 @@ Kept = TypeVar("Kept")
 SILENT = "It was silent for too long."
 
 
+def _unsaid(payload: bytes) -> None:
+    """What is said when nobody is there any more."""
+
+
 class Conversation(Generic[Kept]):
     """What was said and heard on one connection, as far as the protocol goes.
 
@@ -126,6 +130,10 @@ class Conversation(Generic[Kept]):
     def say(self, message: Any) -> None:
         """Something that is no request, or whose answer nobody waits for."""
         self._put(encode(message))
+
+    def end(self) -> None:
+        """Say nothing more, and forget who would have to bring it to the other end."""
+        self._put = _unsaid
 
     def ask(self, request: Any, kept: Kept) -> int:
         """Say a request, and keep something until it is answered. Returns its number."""

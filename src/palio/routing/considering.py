@@ -12,15 +12,14 @@ nobody has to pay for what others have subscribed to.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from palio.model.advertisement import Advertisement
 from palio.model.effort import pause
 from palio.model.errors import TooHard
 from palio.model.filter import Filter
-from palio.model.notification import Notification
 from palio.protocol import requests
 from palio.protocol.durable.subscriptions import Attach, Change
 from palio.protocol.inquiries import Watch
@@ -31,18 +30,20 @@ from palio.routing.facts import Facts
 from palio.routing.occurrences import PublishPart
 from palio.routing.watching import Watching
 
+Item = TypeVar("Item")
+
 # Notifications of a batch that are looked at, or published, in one piece: about a millisecond.
 AT_ONCE = 256
 
 
-def in_pieces(several: tuple[Notification, ...], most: int) -> list[tuple[Notification, ...]]:
-    """A batch in pieces of at most `AT_ONCE` notifications and, but for a larger one alone, `most` bytes."""
-    begins, size = [0], 0
-    for place, one in enumerate(several):
-        size += one.body.size
-        if place and (size > most or place - begins[-1] >= AT_ONCE):
+def in_pieces(several: tuple[Item, ...], sizes: Iterable[int], most: int) -> list[tuple[Item, ...]]:
+    """A batch in pieces of at most `AT_ONCE` items and, but for a larger one alone, `most` bytes of them."""
+    begins, total = [0], 0
+    for place, size in enumerate(sizes):
+        total += size
+        if place and (total > most or place - begins[-1] >= AT_ONCE):
             begins.append(place)
-            size = one.body.size
+            total = size
     return [several[begin:end] for begin, end in zip(begins, [*begins[1:], len(several)], strict=True)]
 
 

@@ -81,6 +81,7 @@ def events_of(router: dict[str, Any]) -> dict[str, int]:
 def peers(server: Server = None, as_json: AsJson = False) -> None:
     """Show the links of a broker to its neighbours, and those that cannot be made.
 
+    Who sends more than the broker takes has to wait, for so long so far.
     Brokers of the network that were heard of and do not answer now are away:
     journals keep what they may need until they are back, or forgotten. Journals
     that came back older than they were are named, with what may be missing.
@@ -91,9 +92,10 @@ def peers(server: Server = None, as_json: AsJson = False) -> None:
             write_json(row)
         return
     shown = [
-        (row["name"] or "?", row.get("kind", ""), row["state"], row["address"], *_traffic(row)) for row in rows
+        (row["name"] or "?", row.get("kind", ""), row["state"], row["address"], *_traffic(row), _waited(row))
+        for row in rows
     ]
-    print_rows(("broker", "is a", "state", "address", "since", "received", "sent"), shown, 5)
+    print_rows(("broker", "is a", "state", "address", "since", "received", "sent", "had to wait"), shown, 5)
     for row in rows:
         if "reason" in row:
             output_console().print(f"{row['address']}: {row['reason']}", style="red", soft_wrap=True)
@@ -147,6 +149,12 @@ def _traffic(row: dict[str, Any]) -> tuple[str, str, str]:
         size_text(row["received_bytes"]),
         size_text(row["outgoing"]["bytes"]),
     )
+
+
+def _waited(row: dict[str, Any]) -> str:
+    """For how long a neighbour was not read from; a moment now and then is nothing to tell."""
+    seconds = row.get("throttled", 0.0)
+    return brief_span(seconds) if seconds >= 1.0 else ""
 
 
 def labels(row: dict[str, Any]) -> list[str]:
