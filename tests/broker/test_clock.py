@@ -3,6 +3,8 @@
 import random
 
 from palio.broker.clock import SLOWED, MonotonicClock
+from palio.broker.host import life_at
+from palio.routing.durable.network.topology import INCARNATION_BITS, MAX_OWN
 
 
 class Machine:
@@ -55,3 +57,11 @@ def test_however_the_machine_is_set_time_only_grows():
         assert now > last
         assert now >= machine.time
         last = now
+
+
+def test_lives_of_a_broker_are_numbered_by_the_clock_and_fit_where_they_go():
+    """A disk that came back older does not know the last ones: the clock does, unless it was set back."""
+    first, later = life_at(1_800_000_000.0), life_at(1_800_000_000.2)
+    assert 0 < first < later
+    assert life_at(0.0) == 0
+    assert life_at(1e12) << INCARNATION_BITS < MAX_OWN

@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from palio.store import Store
 
 
-# Seconds from the epoch of the clock to 2026, from which lives of brokers are counted: so their numbers have
-# room (`palio.routing.durable.network.topology`) for some 17 years, and from then on are only counted.
-_FIRST_LIFE = 1_767_225_600
-_LAST_LIFE = 2**29 - 2**20
+# Lives of brokers are numbered by the clock from 2026 on, in eighths of a second: none begins and ends in less.
+# So there is room for some 17 years (versions have 62 bits on the wire, of which lives have 32); from then on
+# they are only counted.
+_FIRST_LIFE = 1_767_225_600.0
+_LIVES_A_SECOND = 8
+_LAST_LIFE = 2**32 - 2**20
 
 
 def life_at(now: float) -> int:
@@ -28,7 +30,7 @@ def life_at(now: float) -> int:
 
     The disk counts them, too, and what is larger is taken. But a disk may come back older than it was.
     """
-    return min(max(0, int(now) - _FIRST_LIFE), _LAST_LIFE)
+    return min(max(0, int((now - _FIRST_LIFE) * _LIVES_A_SECOND)), _LAST_LIFE)
 
 
 class Host(Protocol):

@@ -87,7 +87,7 @@ class DurableParts:
         self, broker: str, settings: DurableSettings, recovered: Recovered, around: Surroundings
     ) -> None:
         incarnation, facts = around.incarnation, recovered.facts
-        first = incarnation << 32  # questions of one life of a broker are not taken for those of another
+        first = incarnation << 30  # questions of one life of a broker are not taken for those of another
         self.handlers: LetterHandlers = {}
         # What all have
         self.desk = desk = Desk(broker, settings, incarnation, around.scopes, recovered.opened_before)

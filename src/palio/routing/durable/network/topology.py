@@ -29,7 +29,7 @@ from palio.routing.durable.facts import FactKind, FactsFound, values_of
 
 Counts: TypeAlias = tuple[tuple[str, int], ...]  # of changes, by broker
 
-INCARNATION_BITS = 32
+INCARNATION_BITS = 29
 MAX_OWN = 2**61  # no broker has counted so far: who says that this one has is wrong
 
 
