@@ -176,7 +176,7 @@ def attacked(folder: Path) -> Iterator[tuple[servers.Server, Target, str]]:
 
 
 def phases(name: str) -> float:
-    """How many times the seconds of a phase an attack takes: to get warm, before, to fill, under, and after it."""
+    """How many times the seconds of a phase an attack takes: warming, before, filling, under, and after it."""
     return 3.25 + bool(name and ATTACKS[name].idle)
 
 

@@ -1,9 +1,9 @@
-"""What one client does costs others a bounded number of steps and bytes: `palio bench neighbours`, small, counted.
+"""What one client does costs others a bounded number of steps and bytes: `palio bench neighbours`, counted.
 
-A broker in this process, with connections whose other ends are the test's. Its clock goes on with the steps that
-are spent, so that every run is the same: a turn is some thousand steps. An attacker says what it says without
-end, and beside it somebody asks for little. Counted are the turns and the steps of others between the arrival of
-each of its requests and the answer, and the bytes that are held for the attacker.
+A broker in this process, with connections whose other ends are the test's. Its clock goes on with the steps
+that are spent, so that every run is the same: a turn is some thousand steps. An attacker says what it says
+without end, and beside it somebody asks for little. Counted are the turns and the steps of others between the
+arrival of each of its requests and the answer, and the bytes that are held for the attacker.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-
 from benchmarks.live import attackers
+
 from palio import Filter, Notification
 from palio.broker import connection as connections
 from palio.broker import scheduling, thinking
@@ -140,7 +140,8 @@ async def attacked(monkeypatch: pytest.MonkeyPatch, look: int = LOOK) -> AsyncIt
         plain(meter, steps)
 
     monkeypatch.setattr(effort.Meter, "spend", spend)
-    settings = Settings(name="b", listen="127.0.0.1:0", http="off", journal=False, limits=LIMITS, heartbeat=60.0)
+    address = "127.0.0.1:0"
+    settings = Settings(name="b", listen=address, http="off", journal=False, limits=LIMITS, heartbeat=60.0)
     broker = BrokerServer(settings)
     await broker.start()
     scene = Attacked(broker, spent)
@@ -240,7 +241,7 @@ async def test_nobody_waits_for_more_than_two_turns_of_others(attack, monkeypatc
 
 
 async def test_a_neighbour_that_floods_is_slowed_down_and_that_is_counted(monkeypatch, caplog):
-    """A broker that was linked sends events without end: it has more turns than a client, and no more than that."""
+    """A broker that was linked sends events without end: it has more turns than a client, and that is all."""
     async with attacked(monkeypatch, 20 * LOOK) as scene:
         link = scene.connect("flooder", role=Role.PEER)
         await asyncio.sleep(0)
@@ -252,7 +253,8 @@ async def test_a_neighbour_that_floods_is_slowed_down_and_that_is_counted(monkey
 
         def flood() -> bytes:
             several = [Notification({"n": n, "text": "x" * 500}) for n in itertools.islice(events, 1_000)]
-            return frame(encode(Forward(tuple([Envelope(name, one["n"], 1.0, 0, name, one) for one in several]))))
+            envelopes = [Envelope(name, one["n"], 1.0, 0, name, one) for one in several]
+            return frame(encode(Forward(tuple(envelopes))))
 
         for number in range(1, 15):
             for _ in range(20):
@@ -292,7 +294,7 @@ async def test_a_neighbour_that_does_not_finish_a_frame_is_left(monkeypatch, cap
 
 def test_a_frame_may_take_as_long_as_a_slow_line_takes():
     slow = SlowFrame()
-    assert not any([slow.is_slow(7, int(seconds * SLOWEST), seconds) for seconds in range(1, 1_000)])
+    assert not any(slow.is_slow(7, int(seconds * SLOWEST), seconds) for seconds in range(1, 1_000))
     assert not slow.is_slow(8, 100, 1_000.0), "it is another frame"
     assert not slow.is_slow(8, 0, 5_000.0), "nothing is under way"
     assert not slow.is_slow(8, 1, 5_010.0)

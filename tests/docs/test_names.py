@@ -17,7 +17,10 @@ ROOMS = {
     "spark.md": ("palio", "palio.spark", "palio.spark.errors"),
     "operations.md": ("palio", "palio.broker.accounts", "palio.broker.limits"),
     "store.md": ("palio", "palio.store"),
-    "security.md": ("palio", "palio.broker.limits", "palio.broker.dialling", "palio.protocol.frames"),
+    "security.md": (
+        *("palio", "palio.broker.accounts", "palio.broker.limits", "palio.broker.dialling"),
+        "palio.protocol.frames",
+    ),
 }
 FILES = ("toml", "db", "event")  # palio.toml is a file, palio.event a kind of CloudEvents
 

@@ -1,16 +1,17 @@
-"""What a neighbour has to put up with that sends more than this broker takes, or does not finish what it begins.
+"""What a neighbour has to put up with that sends more than is taken, or does not finish what it begins.
 
 Who sends more than there are turns for is not read from until some of it is done (`connection`): the network
 slows it down. That is counted for each connection (`HeldBack`), and said when it lasts. Clients hold what they
-send on their own account; a link may send very large frames, and so has to send them at some pace (`SlowFrame`).
+send on their own account; a link may send very large frames, and so has to send them at some pace
+(`SlowFrame`).
 """
 
 from __future__ import annotations
 
 # Seconds after which it is said that a neighbour is held back: longer than a burst takes (a guess).
 LONG = 5.0
-# Bytes a second that a neighbour sends of a frame at the least, after so many seconds: the slowest of lines that
-# brokers are connected by (a guess).
+# Bytes a second that a neighbour sends of a frame at the least, after so many seconds: the slowest of lines
+# that brokers are connected by (a guess).
 SLOWEST = 64 * 1024
 PATIENCE = 30.0
 

@@ -30,7 +30,8 @@ TURN = 0.0005
 TURN_ALONE = 0.005
 # Seconds for which it counts as crowded after somebody had to wait for somebody else.
 CROWDED = 1.0
-# Seconds for which those wait who have cost more than somebody for whom the disk works: the event loop knows no less.
+# Seconds for which those wait who have cost more than somebody for whom the disk works: the event loop knows no
+# less.
 PAUSE = 0.001
 # Who works for everybody, and crowds out nobody: the store.
 EVERYBODY = ("store",)
@@ -241,7 +242,7 @@ class Scheduler:
                 loop.call_soon(self._run)
 
     def _is_elsewhere(self) -> bool:
-        """Whether what is done for the one who has cost least is done by another thread, and has not come back."""
+        """Whether what is done for the one who has cost least is with another thread, and has not come back."""
         return EVERYBODY not in self._owners and any(map(self._turns.would_be_first, self.elsewhere()))
 
     def _run(self) -> None:
