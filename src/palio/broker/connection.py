@@ -472,9 +472,8 @@ class BrokerConnection(asyncio.Protocol):
         if seconds := self._held_back.to_be_told(now):
             extra = {"neighbour": self.name, "seconds": round(seconds, 1)}
             self.broker.log.warning("A neighbour sends more than is taken, and has to wait.", extra=extra)
-        if self._open and self._slow_frame.is_slow(
-            self._conversation.received_frames, len(self._conversation.frames), now
-        ):
+        held = len(self._conversation.frames) if self._open else 0  # for what is not read it need not hurry
+        if self._slow_frame.is_slow(self._conversation.received_frames, held, now):
             self.abort("The neighbour did not finish what it began to send.")
 
     def read(self, reading: bool) -> None:
