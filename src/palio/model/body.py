@@ -44,7 +44,9 @@ class Body(
     @property
     def size(self) -> int:
         """About how many bytes it takes; a long id and many unindexed names take some thousand more."""
-        size = len(self.attributes) + (0 if self.payload is None else len(self.payload)) + _PROPERTIES
-        if self.unindexed:
-            size += sum([4 * len(name) for name in self.unindexed])
+        size = len(self.attributes) + _PROPERTIES
+        if (payload := self.payload) is not None:
+            size += len(payload)
+        if unindexed := self.unindexed:
+            size += sum([4 * len(name) for name in unindexed])
         return size

@@ -44,4 +44,4 @@ def one_more(failures: Failures, failure: Failure) -> Failures:
 
 def weight(failures: Failures) -> int:
     """About how many bytes takers' reasons have; what else there is of a few failures is small, and bounded."""
-    return sum([len(one.reason) for one in failures])
+    return sum([len(one.reason) for one in failures]) if failures else 0

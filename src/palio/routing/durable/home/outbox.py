@@ -140,7 +140,7 @@ class Outbox:
         return delivery is None or delivery.due != due
 
     def _make_ready(self, delivery: OutboxDelivery) -> None:
-        heappush(self._ready, (9 - delivery.envelope.notification.priority, delivery.number))
+        heappush(self._ready, (9 - delivery.envelope.notification.body.priority, delivery.number))
 
 
 class DeadLetters:
@@ -188,5 +188,5 @@ class DeadLetters:
 
 def has_expired(envelope: Envelope, now: float) -> bool:
     """Whether a notification has outlived its lifetime, counted from its publication."""
-    lifetime = envelope.notification.lifetime
+    lifetime = envelope.notification.body.lifetime
     return lifetime is not None and envelope.time + lifetime.total_seconds() <= now

@@ -100,16 +100,15 @@ class OriginJournal:
                 raise PublishedInVain(parts.failed)
             return None
         fresh: list[Envelope] = []
-        sequences = parts.sequences
+        sequences, broker, recent = parts.sequences, self._broker, self._recent
         for notification in message.notifications:
-            key = (publisher, notification.id) if notification.id is not None else None
-            known = self._recent.get(key) if key is not None else None
+            id = notification.body.id
+            known = recent.get((publisher, id)) if id is not None else None
             if known is None:
-                self.head += 1
-                known = self.head
-                fresh.append(Envelope(self._broker, known, now, 0, self._broker, notification))
-                if key is not None:
-                    self._remember(*key, known, now)
+                self.head = known = self.head + 1
+                fresh.append(Envelope(broker, known, now, 0, broker, notification))
+                if id is not None:
+                    self._remember(publisher, id, known, now)
             sequences.append(known)
         parts.count += len(fresh)
         if sequences and message.last:
