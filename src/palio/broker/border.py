@@ -59,7 +59,10 @@ class Border:
                 message, about=None, readers=tuple([(reader, "") for reader, _ in message.readers])
             ),
             Told: lambda message, allowed: replace(
-                message, homes=(), introductions=tuple([_anonymous(one) for one in message.introductions])
+                message,
+                homes=(),
+                later=(),
+                introductions=tuple([_anonymous(one) for one in message.introductions]),
             ),
             TopologyChanged: lambda message, allowed: replace(message, forgotten=()),
         }

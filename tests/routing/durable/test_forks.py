@@ -8,9 +8,12 @@ from copy import deepcopy
 import pytest
 
 from palio.protocol.durable.control import Seek
+from palio.protocol.durable.letters import Fetch
 from palio.protocol.durable.subscriptions import Detach
 from palio.protocol.envelope import Envelope
 from palio.protocol.peers import Forward, LinkKind
+from palio.routing.durable.effects import Trim
+from palio.routing.durable.home.subscription import GENERATIONS
 from palio.routing.forwarding import SEEN_WINDOW, Seen
 from palio.sim.faults.disk import Disk
 from tests.routing.durable.test_rare import got, homes, publish
@@ -227,7 +230,7 @@ def test_what_a_disk_brought_back_gives_way_to_what_had_gone_on(seed):
     world.attach("four", "b", "s0", "n > 0")
     world.run()
     assert homes(world, "s0") == ["b"]
-    assert world.disks["b"].subscriptions["s0"].generation == 3
+    assert world.disks["b"].subscriptions["s0"].generation == 2 * GENERATIONS + 1
     world.attach("five", "b", "s0", "n > 0")  # who took what was there was told that it is taken
     publish(world, "a", *range(6, 9))
     world.run()
@@ -304,3 +307,102 @@ def test_an_old_copy_that_comes_late_is_dropped_all_the_same():
     effects = world.routers["b"].handle(late, "m", world.now)
     assert effects == []
     assert world.routers["b"].statistics().forwarding.dropped == {"duplicate": 1}
+
+
+STAR = ["a", "b", "c"], [("a", "b"), ("a", "c")]
+
+
+def gone_on(seed) -> tuple[World, Disk]:
+    """A subscription that was at a and is at b, and has got 1 to 5 from c; and a's disk as it was before."""
+    world = World(f"gone on {seed}", *STAR)
+    world.run()
+    world.attach("one", "a", "s0", "n > 0")
+    world.run()
+    publish(world, "c", *range(1, 4))
+    world.run()
+    copy = deepcopy(world.disks["a"])
+    world.attach("two", "b", "s0", "n > 0")
+    publish(world, "c", 4, 5)
+    world.run()
+    assert (homes(world, "s0"), got(world, "s0")) == (["b"], set(range(1, 6)))
+    return world, copy
+
+
+@seeds
+@pytest.mark.parametrize("origin", ["a", "c"])
+def test_what_a_disk_brought_back_speaks_for_nobody_and_gives_way(seed, origin):
+    """While the home is cut off, its former home reads what is published, and journals keep it."""
+    world, copy = gone_on(seed)
+    come_back(world, "a", copy)
+    world.connect(frozenset("ac"))
+    publish(world, origin, *range(6, 20))
+    assert {one.origin for _, one in world.disks["a"].subscriptions["s0"].spool.values()} >= {origin}
+    world.heal()
+    world.run()
+    assert homes(world, "s0") == ["b"]
+    assert got(world, "s0") == set(range(1, 20))
+    assert world.disks["b"].subscriptions["s0"].gaps == ()  # the copy misses what b had read: 4 and 5
+    assert all(disk.trimmed == disk.head for disk in world.disks.values())
+
+
+@seeds
+def test_nor_does_it_at_a_third_home_and_the_subscription_stays_where_it_has_gone_on(seed):
+    """Its client is at c while b is cut off: what a's disk has brought back goes there, and gives way there."""
+    world, copy = gone_on(seed)
+    come_back(world, "a", copy)
+    world.connect(frozenset("ac"))
+    world.run()
+    world.attach("three", "c", "s0", "n > 0")
+    world.run()
+    assert "s0" in world.disks["c"].subscriptions
+    publish(world, "c", *range(6, 20))
+    world.heal()
+    world.run()
+    assert homes(world, "s0") == ["b"]
+    assert world.disks["b"].subscriptions["s0"].gaps == ()
+    world.attach("four", "c", "s0", "n > 0")
+    world.run()
+    assert got(world, "s0") == set(range(1, 20))
+
+
+@seeds
+def test_what_is_on_disk_as_it_was_speaks_when_everyone_was_asked(seed):
+    """An ordinary restart: journals are trimmed as soon as all have said that they do not have it."""
+    world, _ = gone_on(seed)
+    world.crash("b")
+    world.begin("b")
+    world.connect(frozenset("ab"))
+    world.crash("c")
+    publish(world, "a", 6)
+    assert world.disks["a"].trimmed < world.disks["a"].head
+    world.heal()
+    world.run()
+    assert world.disks["a"].trimmed == world.disks["a"].head
+
+
+@seeds
+def test_what_is_trimmed_between_a_question_and_its_page_is_named(seed):
+    """The journal forgets its reader, as one that came back older has, while that asks for a page."""
+    world = network(seed)
+    world.crash("b")
+    publish(world, "a", *range(6, 16))
+    service = world.routers["a"].durable
+    serve = service.parts.serving.fetch
+
+    def trimmed_first(sender, letter) -> None:
+        service.journal.trimmed = 8
+        service.begin(effects := [Trim(8)], world.now)
+        serve(sender, letter)
+        world.carry_out("a", effects)
+
+    service.parts.handlers[Fetch] = trimmed_first
+    world.heal()
+    while not world.disks["b"].subscriptions["s0"].gaps:
+        assert world.step() or world.wait()
+    assert world.disks["b"].subscriptions["s0"].position["a"] >= 8, "it is one write"
+    world.attach("two", "b", "s0", "n > 0")
+    world.run()
+    handed = {entry[7] for entry in world.history if entry[1] == "handed"}  # by their sequences
+    assert handed == {*range(1, 6), *range(9, 16)}
+    assert gaps(world, "gap") == [("a", 5, 8)]
+    assert set(gaps(world)) == {("a", 5, 8)}

@@ -8,7 +8,7 @@ import pytest
 
 from palio.protocol.durable.peers import Ask, Marks, Told
 from palio.protocol.durable.subscriptions import GapNoticed
-from palio.routing.effects import Reply
+from palio.routing.effects import Reply, Send
 from palio.sim.faults import violations
 from palio.sim.faults.disk import Disk
 from palio.sim.faults.failures import shrink, story
@@ -67,12 +67,42 @@ class NamesNoGap(Planted):
         return [] if isinstance(effect, Reply) and isinstance(effect.answer, GapNoticed) else [effect]
 
 
+class SpeaksForWhatADiskBroughtBack(Planted):
+    """A broker tells journals how far a subscription is that may have gone on from there."""
+
+    def handle(self, message, source, now):
+        self._confirm_all()
+        return super().handle(message, source, now)
+
+    def on_timer(self, name, now):
+        self._confirm_all()
+        return super().on_timer(name, now)
+
+    def _confirm_all(self):
+        for durable in self.durable.homes.subscriptions.values():
+            durable.unconfirmed = False
+
+    def spoil_one(self, effect, now):
+        return [effect]
+
+
+class NeverGivesWay(SpeaksForWhatADiskBroughtBack):
+    """Nor does it say in which generations it has them: what is at two homes stays there."""
+
+    def spoil_one(self, effect, now):
+        if isinstance(effect, Send) and isinstance(effect.message, Ask):
+            effect = replace(effect, message=replace(effect.message, generations=()))
+        return [effect]
+
+
 # Each with the first seed that is looked at, and what its runs break.
 FAULTS = {
     TakesAnyJournalForTheSame: (1, violations.LostNotification),
     TakesAnyProgress: (130, violations.TrimmedTooFar),
     TakesWhatIsNewForADuplicate: (40, violations.LostNotification),
     NamesNoGap: (1, violations.LostNotification),
+    SpeaksForWhatADiskBroughtBack: (79_000_190, violations.LostNotification),
+    NeverGivesWay: (79_000_190, violations.LostNotification),
 }
 
 
@@ -113,6 +143,12 @@ def test_some_seeds_of_a_soak_have_them_and_all_if_that_is_asked_for():
     assert soak_one(5, older=True).scenario.older
     assert not soak_one(5, even=True).scenario.older
     assert any(isinstance(step, Older) and step.back is None for s in range(9) for step in script_of(s))
+
+
+def test_some_of_them_are_those_of_former_homes():
+    scenarios = [with_older_disks(drawn(seed)) for seed in range(400)]
+    assert 80 <= sum("homing" in one.mix for one in scenarios) <= 160
+    assert not any("homing" in one.mix for one in map(drawn, range(400)) if not one.older)
 
 
 def script_of(seed):

@@ -31,7 +31,8 @@ class Fetch(msgspec.Struct, frozen=True, tag="fetch"):
 class Page(msgspec.Struct, frozen=True, tag="page"):
     """Answers `Fetch`: everything after one sequence up to another, in order; or why it cannot be read now.
 
-    The last of these sequences was numbered in this incarnation of the journal.
+    The last of these sequences was numbered in this incarnation of the journal. If the journal `begins` behind
+    the first of them, what is between has been trimmed.
     """
 
     reader: str = msgspec.field(name="name")  # as it is called on the wire
@@ -40,6 +41,7 @@ class Page(msgspec.Struct, frozen=True, tag="page"):
     envelopes: tuple[Envelope, ...]
     problem: str | None = None
     incarnation: str = ""
+    begins: Number = 0
 
 
 class ReaderEnded(msgspec.Struct, frozen=True, tag="readerended"):
@@ -58,8 +60,9 @@ class MoveOut(msgspec.Struct, frozen=True, tag="moveout"):
 class MoveIn(msgspec.Struct, frozen=True, tag="movein"):
     """Relocation: a durable subscription, handed over: filter, position, and what was not acknowledged.
 
-    Its identity is that of its creation, of which one name may see several. The generation counts its homes, so
-    that a letter that comes late cannot bring it back to a former one.
+    Its identity is that of its creation, of which one name may see several. The generation grows with each
+    home, so that a letter that comes late cannot bring it back to a former one. Where it is `unconfirmed`, a
+    disk may have brought it back after it had gone on.
     """
 
     name: str
@@ -78,6 +81,7 @@ class MoveIn(msgspec.Struct, frozen=True, tag="movein"):
     paused: bool = False
     lineages: tuple[tuple[str, Lineage], ...] = ()  # of the journals that its positions are positions of
     gaps: tuple[JournalGap, ...] = ()
+    unconfirmed: bool = False
 
 
 class MovedIn(msgspec.Struct, frozen=True, tag="movedin"):

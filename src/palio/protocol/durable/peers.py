@@ -55,7 +55,8 @@ class Ask(WireMessage, frozen=True):
     read is trimmed. Who is named in `introduce` shall say which readers have their home there, and anybody who
     knows it which of the readers that are `doubted` have ended. `places` are the furthest that the readers have
     come in journals: origin, sequence, and the incarnation that numbered it. Whose journal does not have that
-    came back older.
+    came back older. `generations` are those of the readers, in their order; a broker of an earlier version says
+    none. Whoever is their home in a later generation says so.
     """
 
     asker: str
@@ -67,6 +68,7 @@ class Ask(WireMessage, frozen=True):
     doubted: tuple[str, ...] = ()
     epoch: Number = 0  # that the asker is in
     places: tuple[tuple[str, Number, str], ...] = ()
+    generations: tuple[Number, ...] = ()
 
 
 class Head(msgspec.Struct, frozen=True, array_like=True):
@@ -92,8 +94,20 @@ class Introduction(msgspec.Struct, frozen=True, array_like=True):
     readers: tuple[tuple[str, str], ...]
 
 
+class LaterHome(msgspec.Struct, frozen=True, array_like=True):
+    """The home that has a durable subscription in a later generation than the one that asks, or is about to."""
+
+    reader: str
+    home: str
+    generation: Number
+    stored: bool  # whether it is on disk there
+
+
 class Told(WireMessage, frozen=True):
-    """Answers `Ask`, for the sender and everyone behind it; `epochs` are all that they are in."""
+    """Answers `Ask`, for the sender and everyone behind it; `epochs` are all that they are in.
+
+    `later` names those of the asker's readers that have gone on to other homes.
+    """
 
     asker: str
     number: Number
@@ -102,3 +116,4 @@ class Told(WireMessage, frozen=True):
     homes: tuple[str, ...] = ()
     introductions: tuple[Introduction, ...] = ()
     ended: tuple[str, ...] = ()
+    later: tuple[LaterHome, ...] = ()

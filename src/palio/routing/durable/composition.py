@@ -124,7 +124,7 @@ class DurableParts:
         self.lifecycle = lifecycle = Lifecycle(
             *home, spooling, changes, catching_up, takers, endings, retention, letters, settling, tick
         )
-        self.namesakes = namesakes = Namesakes(homes, lifecycle, letters)
+        self.namesakes = namesakes = Namesakes(desk, homes, lifecycle, letters)
         # What asks and answers
         self.answering = answering = Answering(
             desk, journal, topology, polling, retention, introduced, endings, namesakes, wishes, tick
@@ -136,7 +136,7 @@ class DurableParts:
         )
         self.history = JournalHistory(desk, *asking, letters, tick, first)
         self.going_live = going_live = GoingLive(
-            desk, *asking, homes, catching_up, changes, settling, tick, around.begin_wave
+            desk, *asking, homes, namesakes, catching_up, changes, settling, tick, around.begin_wave
         )
         self.telling = telling = ProgressReports(
             desk, journal, topology, retention, homes, spooling, polling, around.mark_ways, tick

@@ -51,6 +51,15 @@ class JournalForks:
                 durable.lineages[origin] = head.lineage
                 durable.unwritten.add(origin)
 
+    def trimmed(self, durable: Durable, origin: str, begins: int) -> JournalGap | None:
+        """A journal was trimmed while it was being read: sets a position to where it begins now.
+
+        Returns what is missing, if that is a gap.
+        """
+        after = durable.position[origin]
+        durable.position[origin] = begins
+        return self._name(durable, origin, after, begins) if durable.lineages.get(origin) else None
+
     def own(self, lineage: Lineage, sequence: int) -> None:
         """A reader has read what this journal does not have any more."""
         known = self.noticed.get(self._desk.broker)
@@ -59,10 +68,11 @@ class JournalForks:
             gap = JournalGap(self._desk.broker, min(begins, sequence), sequence, self._desk.now)
             self._report(gap, "")
 
-    def _name(self, durable: Durable, origin: str, after: int, upto: int | None) -> None:
+    def _name(self, durable: Durable, origin: str, after: int, upto: int | None) -> JournalGap:
         gap = JournalGap(origin, after, upto, self._desk.now)
         durable.gaps = (*durable.gaps, gap)[-MOST_GAPS:]
         self._report(gap, durable.name)
+        return gap
 
     def _report(self, gap: JournalGap, durable: str) -> None:
         self.noticed[gap.origin] = gap

@@ -10,7 +10,7 @@ from palio.protocol.envelope import Envelope
 from palio.protocol.peers import Forward
 from palio.routing.durable.effects import Append, Spool, StoreEffect, Trim
 from palio.routing.durable.home.subscription import MAX_BUFFERED, Durable
-from palio.sim.faults.disk import DiskSubscription
+from palio.sim.faults.disk import Disk, DiskSubscription
 from palio.sim.faults.record import NEVER
 from palio.sim.faults.station import FaultyStation
 
@@ -124,6 +124,12 @@ def _latest(world: World) -> dict[str, DiskSubscription]:
             if name not in latest or latest[name].generation < kept.generation:
                 latest[name] = kept
     return latest
+
+
+def has_gone_on(world: World, name: str, disk: Disk) -> bool:
+    """Whether a subscription that was on a disk has its home elsewhere, on a disk, in a later generation."""
+    here, latest = disk.subscriptions.get(name), _latest(world).get(name)
+    return latest is not None and (here is None or here.generation < latest.generation)
 
 
 def ahead_of(world: World, station: FaultyStation) -> dict[str, frozenset[str]]:

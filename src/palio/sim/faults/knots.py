@@ -26,8 +26,11 @@ from palio.sim.faults.steps import (
     Jump,
     Lag,
     Leave,
+    Older,
     PauseBroker,
     Refilter,
+    Say,
+    Shift,
     Slow,
     SlowDisk,
     Step,
@@ -37,12 +40,24 @@ from palio.sim.faults.steps import (
 from palio.sim.topologies import Layout
 
 Word: TypeAlias = Literal[
-    "close", "early", "hasty", "ending", "stale", "joining", "jolting", "again", "full", "striking", "roaming"
+    "close",
+    "early",
+    "hasty",
+    "ending",
+    "stale",
+    "joining",
+    "jolting",
+    "again",
+    "full",
+    "striking",
+    "roaming",
+    "homing",
 ]
 WORDS: tuple[Word, ...] = get_args(Word)
 KNOTS = tuple(word for word in WORDS if word not in ("close", "early"))
 
 _NETWORK = (Crash, Cut, Lag, Join, PauseBroker, Slow)
+_FIRST_SAID = 20_000  # the number of the first notification that a knot publishes; others are below
 _MOST_TIED = 3  # how often a knot is tied in one run, at the most
 
 
@@ -62,6 +77,8 @@ class Knots:
         self._arrivals += [(step.name, step.time + step.seconds) for step in drawn if isinstance(step, Leave)]
         self._joins = [step for step in drawn if isinstance(step, Join)]
         self._ends = [step for step in drawn if isinstance(step, End)]
+        self._publishers = sorted({step.publisher for step in drawn if isinstance(step, Say)})
+        self._said = _FIRST_SAID
 
     def tied(self, mix: Sequence[Word]) -> Iterator[Step]:
         """All steps of the knots that a mix names."""
@@ -75,6 +92,7 @@ class Knots:
             "full": self._full,
             "striking": self._striking,
             "roaming": self._roaming,
+            "homing": self._homing,
         }
         for word in mix:
             if word in knots:
@@ -247,6 +265,36 @@ class Knots:
         yield Leave(time=time, name=take.name, manner="moves", seconds=0.0, broker=place)
         time += chance.uniform(0.05, 0.05 + 3.0 * each)
         yield self._leave(take.name, time, 0.0, join.broker)
+
+    def _homing(self) -> Iterator[Step]:
+        """A subscription goes on, and the disk of its former home comes back as it was before that.
+
+        What is published then, there most often, has to come to where it is, which may be cut off.
+        """
+        chance = self._chance
+        take, time = chance.choice(self._takes), self._time()
+        others = [one for one in self._brokers if one != take.broker]
+        if not others or not self._publishers:
+            return
+        place, publisher = chance.choice(others), chance.choice(self._publishers)
+        yield Leave(time=time, name=take.name, manner="moves", seconds=0.0, broker=place)
+        if chance.random() < 0.3:
+            yield SlowDisk(time=time, broker=place, seconds=4.0, each=chance.choice((0.1, 0.3)))
+        if chance.random() < 0.7:
+            yield Shift(time=time, publisher=publisher, broker=take.broker)
+        back, down = time + chance.uniform(0.2, 2.0), chance.choice((0.0, self._soon(0.5)))
+        yield Older(time=back, broker=take.broker, back=back - time + self._soon(1.0), down=down)
+        links = self._links_of(chance.choice((place, place, take.broker)))
+        if links and chance.random() < 0.8:
+            cut, seconds = back + chance.uniform(-0.3, 0.3), chance.uniform(1.0, 6.0)
+            yield Cut(time=cut, links=tuple(links), seconds=seconds, noticed=(0.0, self._soon(0.3)))
+        for _ in range(chance.randint(2, 8)):
+            self._said += 1
+            when = back + down + self._soon(chance.choice((0.5, 2.0)))
+            contents = ((self._said, chance.randint(1, 3), chance.randint(0, 9)),)
+            yield Say(time=when, publisher=publisher, contents=contents)
+        if chance.random() < 0.3:
+            yield self._leave(take.name, back + down + self._soon(2.0), self._span(), self._broker())
 
     def _delay(self, broker: str, time: float) -> Iterator[Step]:
         """Something that makes what a broker does take longer."""

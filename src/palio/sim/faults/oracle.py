@@ -19,6 +19,9 @@ disk does not have, at its own home, is told that something may be. A subscripti
 with it: what it had done is not done, and its numbers are given once more. It gets all that is published when
 it has been told again that it is ready. A journal does not know those any more that became readers later; what
 it trims before it hears of them is told to them, too.
+
+*Copies.* A subscription that had gone on from there before, to a disk that is as it should be, loses nothing by
+all that. What the older disk has of it is a copy, which may deliver things once more until it gives way.
 """
 
 from __future__ import annotations
@@ -79,7 +82,7 @@ def _was_set_back(record: FaultRecord, broken: violations.BrokenPromise) -> bool
     again = violations.AfterDone | violations.Unmarked | violations.TwoDeliveries
     if broken.number in record.found_again and isinstance(broken, again):
         return True  # its journal was another one meanwhile, and now is what it was
-    return broken.session in record.set_back and isinstance(broken, forgotten)
+    return broken.session in record.copied.union(record.set_back) and isinstance(broken, forgotten)
 
 
 def nothing_confirmed_is_lost(record: FaultRecord) -> Broken:

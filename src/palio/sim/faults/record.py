@@ -126,7 +126,8 @@ class FaultRecord:
             int, OlderDisk
         ] = {}  # by number: what is not there any more, and with which disk it went
         self.found_again: set[int] = set()  # numbers of what was lost, and came back with a newer disk
-        self.set_back: dict[str, int] = {}  # subscriptions that ever were on such a disk, and when it came back
+        self.set_back: dict[str, int] = {}  # subscriptions that were on such a disk, and when it came back
+        self.copied: set[str] = set()  # those that had gone on from there before, and may be there once more
         # Origin, and subscription: whom such a journal did not know any more when it trimmed.
         self.unknown_readers: set[tuple[str, str]] = set()
         # By name and number: how often the disk had come back when that was written.

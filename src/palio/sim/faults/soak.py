@@ -24,7 +24,8 @@ from palio.sim.soak import Soaked, combination, in_order
 _SHAPES: tuple[Shape, ...] = ("single", "line", "star", "tree", "ring", "graph", "hierarchy", "grid")
 _EVEN = 0.25  # the share of runs that are not mixed
 _OLDER = 0.1  # the share of runs in which disks come back older than they were
-_FIRST_KNOTS = tuple(word for word in KNOTS if word != "roaming")
+_HOMING = 0.3  # of these, the share in which a former home has such a disk
+_FIRST_KNOTS = tuple(word for word in KNOTS if word not in ("roaming", "homing"))
 
 
 class FaultSoaked(Soaked[FaultScenario], frozen=True):
@@ -50,6 +51,8 @@ def with_older_disks(scenario: FaultScenario) -> FaultScenario:
     """
     count = Random(f"faults how many older disks {scenario.seed}").choice((1, 1, 1, 2, 3))
     mix = tuple(word for word in scenario.mix if word not in ("joining", "roaming"))
+    if Random(f"faults homing {scenario.seed}").random() < _HOMING:
+        mix = (*mix, "homing")
     return msgspec.structs.replace(scenario, older=count, lake=False, joins=0, mix=mix)
 
 

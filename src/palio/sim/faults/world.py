@@ -36,6 +36,7 @@ from palio.sim.faults.inspection import (
     check_epochs,
     check_trim,
     describe_write,
+    has_gone_on,
     look,
 )
 from palio.sim.faults.reach import FaultReach
@@ -216,7 +217,10 @@ class World:
             self._emptied.add(station.name)
         record = self.record
         for name in station.hosted:
-            record.set_back[name] = record.moment
+            if has_gone_on(self, name, former):
+                record.copied.add(name)
+            else:
+                record.set_back[name] = record.moment
         older = OlderDisk(record.moment, station.name, former.lineage, ahead_of(self, station))
         record.came_back(older, written)
         counts = f"with {disk.head} events instead of {former.head}"

@@ -71,10 +71,13 @@ class CatchingUp:
             if durable is not None and durable.state is HomeState.BEHIND:
                 durable.collecting = {}
 
-    def readers(self, names: Iterable[str]) -> tuple[tuple[str, str], ...]:
-        """By what the journals know those of the subscriptions that are still here: identities and names."""
+    def readers(self, names: Iterable[str]) -> dict[tuple[str, str], int]:
+        """By what the journals know those of the subscriptions that are still here: identities and names.
+
+        With their generations.
+        """
         here = self._homes.subscriptions
-        return tuple([(here[name].identity, name) for name in names if name in here])
+        return {(here[name].identity, name): here[name].generation for name in names if name in here}
 
     def places(self, names: Iterable[str]) -> tuple[tuple[str, int, str], ...]:
         """The furthest that any of the subscriptions is in each journal, with the incarnation that is of."""
@@ -124,17 +127,19 @@ class CatchingUp:
             told = durable.ready_told and durable.position == durable.written_position
             news = durable.gaps if durable.gaps != before else ()
             if not (shortcuts.TAKEN and told) or first or news:  # otherwise it would write what is written
-                self._save_beginning(durable, everyone, tuple([gap for gap in news if gap not in before]))
+                gaps = tuple([gap for gap in news if gap not in before])
+                self._save_beginning(durable, dict(durable.position), everyone, gaps)
             for origin in list(durable.catching_up):
                 if origin in durable.catching_up:  # a full outbox may have ended it all
                     self._fetch_next(durable, origin)
 
-    def _save_beginning(self, durable: Durable, everyone: bool, gaps: tuple[JournalGap, ...]) -> None:
+    def _save_beginning(
+        self, durable: Durable, position: dict[str, int], everyone: bool, gaps: tuple[JournalGap, ...]
+    ) -> None:
         """Writes from where on everything comes, before anybody relies on it (invariant 3).
 
         What may be missing as of now goes with it, and is told when it is on disk.
         """
-        position = dict(durable.position)
         durable.written_position.update(position)
         places = durable.places(position.items())
 
@@ -193,6 +198,8 @@ class CatchingUp:
         if not agrees(page.upto, page.incarnation, durable.lineages.get(origin, ())):
             return  # it was read before the journal came back older, and is asked for again (invariant 9)
         catching_up.failing_since = None
+        if page.after < page.begins and (gap := self._forks.trimmed(durable, origin, page.begins)):
+            self._save_beginning(durable, {origin: durable.position[origin]}, False, (gap,))
         durable.position[origin] = page.upto
         catching_up.limit = 0
         if page.envelopes:

@@ -23,6 +23,7 @@ from palio.routing.durable.desk import ANSWER_WITHIN, Desk
 from palio.routing.durable.home.catch_up import CatchingUp
 from palio.routing.durable.home.filter_change import FilterChanges
 from palio.routing.durable.home.homes import Homes
+from palio.routing.durable.home.namesakes import Namesakes
 from palio.routing.durable.network.answering import Answering
 from palio.routing.durable.network.polling import Polling
 from palio.routing.durable.network.topology import Topology
@@ -72,6 +73,7 @@ class GoingLive:
     _polling: Polling
     _answering: Answering
     _homes: Homes
+    _namesakes: Namesakes
     _catching_up: CatchingUp
     _changes: FilterChanges
     _settling: Alarm
@@ -116,7 +118,9 @@ class GoingLive:
         self._catching_up.collect(self._names)
         catching_up = self._catching_up
         readers, places = catching_up.readers(self._names), catching_up.places(self._names)
-        ask = self._polling.ask(readers=readers, places=places, then=self._answered)
+        ask = self._polling.ask(
+            readers=tuple(readers), places=places, generations=tuple(readers.values()), then=self._answered
+        )
         self._question = ask.number
         self._answering.answer(ask)
 
@@ -127,6 +131,7 @@ class GoingLive:
         if set(told.epochs) == {self._epoch} and self._epoch == self._topology.epoch:
             self._go("complete")
             everyone = self._topology.known <= {head.origin for head in told.heads}
+            self._namesakes.told_of(told.later, self._names, everyone=everyone)
             self._catching_up.complete(self._names, self._epoch, told.heads, everyone=everyone)
             self._tick.set()
         else:

@@ -19,7 +19,7 @@ from palio.routing.durable.home.filter_change import FilterChanges
 from palio.routing.durable.home.homes import Homes
 from palio.routing.durable.home.outbox import DeadLetters, Outbox
 from palio.routing.durable.home.spool import Spooling
-from palio.routing.durable.home.subscription import Durable, HomeState
+from palio.routing.durable.home.subscription import GENERATIONS, Durable, HomeState
 from palio.routing.durable.home.takers import Takers, failures_of
 from palio.routing.durable.home.writing import Writing
 from palio.routing.durable.network.unicast import Unicast
@@ -59,6 +59,7 @@ class Lifecycle:
             durable.written_position = dict(stored.position)
             durable.next_delivery = stored.next_delivery
             durable.paused = stored.identity in paused
+            durable.unconfirmed = True
             self._takers.leave_alone(durable)
             if stored.moving_to is None:
                 self._stored(durable)
@@ -102,6 +103,8 @@ class Lifecycle:
         self._changes.give_up(durable)
         durable.go("asked for")
         durable.moving_to = home
+        if not durable.unconfirmed:
+            durable.generation += GENERATIONS - 1  # the next home adds 1; all letters to it say the same
 
         def stored() -> None:
             if durable.state is HomeState.ENDED:

@@ -1,34 +1,91 @@
-"""Duplicate subscriptions: two of one name, because a client began anew while the home could not be reached.
+"""Duplicate subscriptions: two of one name, or one and the same at two homes.
 
-Homes hear of each other when they ask how far the journals are. The one that was created later stays.
+Two of one name are there because a client began anew while the home could not be reached. Homes hear of each
+other when they ask how far the journals are. The one that was created later stays.
+
+One is at two homes when the disk of a former home has come back as it was before the subscription went on. What
+is there is called its *copy* here.
+
+1. *The later generation is the subscription*: each move raises it. It had all of the copy when it went on.
+2. *A copy gives way* when it hears of the other home that has it on disk: when that asks how far the journals
+   are, or answers when the copy asks.
+3. *A copy speaks for nobody.* What a broker finds on its disk as it begins may be one. So it is *unconfirmed*,
+   and journals do not hear how far it is, until all who were ever heard of have been asked and nobody has it
+   in a later generation. Until then it reads and delivers, and journals keep for the subscription what that has
+   not read. Where it goes, it goes unconfirmed, and its generation grows by less than that of the subscription.
+
+Generations are the same at two homes only if two copies went on. Then the home with the larger name has it:
+nobody knows more, and both have to come to the same.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from palio.protocol.durable.letters import Newer
-from palio.routing.durable.desk import created_at
+from palio.protocol.durable.peers import Ask, LaterHome
+from palio.routing.durable.desk import Desk, created_at
 from palio.routing.durable.home.homes import Homes
 from palio.routing.durable.home.lifecycle import Lifecycle
+from palio.routing.durable.home.subscription import HomeState
 from palio.routing.durable.network.unicast import Unicast
 
 
 class Namesakes:
-    """What becomes of a subscription here when another one of its name is heard of."""
+    """What becomes of a subscription here when another of its name is heard of, or itself at another home."""
 
-    def __init__(self, homes: Homes, lifecycle: Lifecycle, letters: Unicast) -> None:
+    def __init__(self, desk: Desk, homes: Homes, lifecycle: Lifecycle, letters: Unicast) -> None:
+        self._broker = desk.broker
         self._homes = homes
         self._lifecycle = lifecycle
         self._letters = letters
 
-    def hear_of(self, name: str, identity: str, home: str) -> None:
-        """Handles news of a subscription at another broker: of two of one name, the older one retires."""
+    def hear_of(self, name: str, identity: str, home: str, generation: int = 0) -> None:
+        """Handles news of a subscription at another broker: of two of one name, the older one retires.
+
+        If it is the one that is here, in a later generation, this is a copy.
+        """
         durable = self._homes.subscriptions.get(name)
-        if durable is None or durable.identity == identity:
+        if durable is None:
             return
-        if created_at(durable.identity) < created_at(identity):
+        if durable.identity == identity:
+            is_here = durable.state in (
+                HomeState.BEHIND,
+                HomeState.LIVE,
+            )  # what moves its next home judges
+            if is_here and (durable.generation, self._broker) < (generation, home):
+                self._lifecycle.give_way(durable, home)
+        elif created_at(durable.identity) < created_at(identity):
             self._lifecycle.retire(durable)
         else:
             self._letters.write(home, Newer(name, durable.identity))
+
+    def later_here(self, ask: Ask) -> tuple[LaterHome, ...]:
+        """Those of the asker's readers that are copies of what is here, or comes here now."""
+        found = []
+        for (identity, name), generation in zip(ask.readers, ask.generations, strict=False):
+            durable = self._homes.subscriptions.get(name)
+            if durable is not None and durable.identity == identity:
+                if (generation, ask.asker) < (durable.generation, self._broker):
+                    stored = durable.state is not HomeState.STORING
+                    found.append(LaterHome(identity, self._broker, durable.generation, stored))
+        return tuple(found)
+
+    def told_of(self, later: Iterable[LaterHome], names: Iterable[str], *, everyone: bool) -> None:
+        """Handles what was answered about subscriptions here, by everyone who was ever heard of or by some."""
+        homes: dict[str, list[LaterHome]] = {}
+        for one in later:
+            homes.setdefault(one.reader, []).append(one)
+        for name in names:
+            durable = self._homes.subscriptions.get(name)
+            if durable is None or durable.collecting is None:
+                continue  # it is another one of that name
+            known = homes.get(durable.identity, [])
+            if everyone and not known:
+                durable.unconfirmed = False
+            for one in known:
+                if one.stored:
+                    self.hear_of(name, one.reader, one.home, one.generation)
 
     def newer(self, sender: str, letter: Newer) -> None:
         """Handles a `Newer`: another broker has one of that name that was created later."""

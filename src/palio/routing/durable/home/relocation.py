@@ -187,6 +187,7 @@ class Relocation:
         durable.next_delivery = max([0, *numbers, letter.next_delivery - 1]) + 1
         durable.ready_told = letter.ready
         durable.paused = letter.paused
+        durable.unconfirmed = letter.unconfirmed
         self._takers.leave_alone(durable)
 
         def stored() -> None:
@@ -300,6 +301,7 @@ class Relocation:
                 durable.paused,
                 tuple(durable.lineages.items()),
                 durable.gaps,
+                durable.unconfirmed,
             ),
         )
 

@@ -55,6 +55,11 @@ from palio.routing.table import TableEntry
 MAX_BUFFERED = 4_096
 MAX_BUFFERED_BYTES = 8 << 20
 
+# By how much a move raises the generation, and that of what is unconfirmed by 1. So a copy that a disk has
+# brought back (`namesakes`) stays behind the subscription that it is one of, wherever both go: it would have to
+# move as often. And the subscription can move 2^46 times.
+GENERATIONS = 1 << 16
+
 
 JournalPlace: TypeAlias = tuple[int, str]  # a sequence, and the incarnation that numbered it
 
@@ -161,6 +166,7 @@ class Durable:
     detached_at: float | None = None
     linger: float | None = None  # how long it outlives its taker; None: as the broker says
     retry: Retry | None = None  # how what failed is tried again; None: as the broker or the taker says
+    unconfirmed: bool = False  # whether it may be a copy that a disk has brought back; see `namesakes`
     siblings: Siblings = field(default_factory=lambda: Siblings(1))  # those of its owner, itself included
     ready_told: bool = False
     paused: bool = False  # whether nothing is handed out; see `steering`

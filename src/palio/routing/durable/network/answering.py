@@ -48,8 +48,9 @@ class Answering:
         for origin, sequence, incarnation in ask.places:
             if origin == self._desk.broker:
                 self._retention.compare(sequence, incarnation)
+        generations = dict(zip(ask.readers, ask.generations, strict=False))
         for reader, name in ask.readers:
-            self._namesakes.hear_of(name, reader, ask.asker)
+            self._namesakes.hear_of(name, reader, ask.asker, generations.get((reader, name), 0))
             self._wishes.believes_no_more(name, ask.asker)
             self._retention.register(reader, ask.asker)
             if self._introduced.is_due:
@@ -76,5 +77,6 @@ class Answering:
                 self._wishes.home_of(ask.about, ask.asker) if ask.about is not None else (),
                 introductions,
                 tuple([reader for reader in ask.doubted if self._endings.has_ended(reader)]),
+                self._namesakes.later_here(ask),
             )
         )

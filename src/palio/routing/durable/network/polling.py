@@ -25,7 +25,7 @@ from collections.abc import Callable, Iterable
 
 import msgspec
 
-from palio.protocol.durable.peers import Ask, Head, Introduction, Told
+from palio.protocol.durable.peers import Ask, Head, Introduction, LaterHome, Told
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.network.topology import Topology
 from palio.routing.effects import Send
@@ -43,6 +43,7 @@ class PendingPoll(msgspec.Struct, eq=False):
     homes: list[str] = []
     introductions: list[Introduction] = []
     ended: list[str] = []
+    later: list[LaterHome] = []
 
     def add(self, told: Told, heads: Iterable[Head]) -> None:
         """Add the answer of somebody; the heads are those of the answer, as far as they are from here."""
@@ -51,6 +52,7 @@ class PendingPoll(msgspec.Struct, eq=False):
         self.homes += told.homes
         self.introductions += told.introductions
         self.ended += told.ended
+        self.later += told.later
 
 
 class Polling:
@@ -78,6 +80,7 @@ class Polling:
         introduce: tuple[str, ...] = (),
         doubted: tuple[str, ...] = (),
         places: tuple[tuple[str, int, str], ...] = (),
+        generations: tuple[int, ...] = (),
         then: Callable[[Told], None] | None = None,
     ) -> Ask:
         """Poll everyone; `then` hears what all in reach have answered.
@@ -86,7 +89,7 @@ class Polling:
         """
         self._number += 1
         number, epoch = self._number, self._topology.epoch
-        ask = Ask(self._broker, number, about, readers, 0, introduce, doubted, epoch, places)
+        ask = Ask(self._broker, number, about, readers, 0, introduce, doubted, epoch, places, generations)
         self._begin(ask, None, then)
         return ask
 
@@ -182,6 +185,7 @@ class Polling:
             tuple(question.homes),
             tuple(question.introductions),
             tuple(question.ended),
+            tuple(question.later),
         )
         if question.parent is not None:
             self._send(question.parent, told)

@@ -90,10 +90,13 @@ class ProgressReports:
         self._progress.clear()  # the homes will tell it again
 
     def _collect_progress(self) -> None:
-        """How far the subscriptions here are on disk (invariant 4), for each origin, as far as that is news."""
+        """How far the subscriptions here are on disk (invariant 4), for each origin, as far as that is news.
+
+        What may be a copy that a disk has brought back speaks for nobody (`namesakes`).
+        """
         told: dict[tuple[str, str], list[tuple[str, int]]] = {}
         for durable in self._homes.subscriptions.values():
-            if durable.state is not HomeState.STORING:
+            if durable.state is not HomeState.STORING and not durable.unconfirmed:
                 for origin, place in durable.stored_position.items():
                     if self._told.get((durable.identity, origin)) != place:
                         self._told[durable.identity, origin] = place

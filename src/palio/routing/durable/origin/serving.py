@@ -126,11 +126,12 @@ class Serving:
 
     def fetch(self, sender: str, letter: Fetch) -> None:
         """Serves the catch-up of a durable subscription: read a page here."""
+        begins = self._journal.begins  # as the store will find it: it trims and reads in their order
 
         def found(result: Found) -> None:
             incarnation = incarnation_of(result.upto, self._journal.lineage)
-            page = Page(letter.reader, letter.after, result.upto, result.envelopes, incarnation=incarnation)
-            self._letters.write(sender, page)
+            read = letter.after, result.upto, result.envelopes
+            self._letters.write(sender, Page(letter.reader, *read, incarnation=incarnation, begins=begins))
 
         def failed(reason: str) -> None:
             self._letters.write(sender, Page(letter.reader, letter.after, letter.after, (), reason))
