@@ -219,6 +219,8 @@ class EffectRunner:
         extra = {"origin": gap.origin, "after": gap.after, "upto": gap.upto}
         if not effect.durable:
             sentence = "The journal here came back older than it was: others have read more."
+        elif gap.what == "damaged":
+            sentence = "A durable subscription misses events that are damaged in a journal."
         elif gap.upto is None:
             sentence = "A journal came back older than it was: a durable subscription may miss some of it."
         else:

@@ -90,7 +90,8 @@ class Dispatch:
 
     def _gap_noticed(self, answer: subscriptions.GapNoticed) -> None:
         if (subscription := self._durable(answer.name)) is not None:
-            subscription.gap_noticed(JournalGap(answer.origin, answer.after, answer.upto, answer.noticed))
+            gap = JournalGap(answer.origin, answer.after, answer.upto, answer.noticed, answer.what)
+            subscription.gap_noticed(gap)
 
     def _paused(self, answer: control.Paused) -> None:
         if (subscription := self._durable(answer.name)) is not None:

@@ -81,7 +81,7 @@ class DurableSubscription(Subscription[Content_co]):
         self.home: str | None = None
         self.created = False  # by this client, rather than found
         self.paused = False  # as far as this client was told: when it attached, or by what it asked for
-        self.gaps: list[JournalGap] = []  # what it may have missed, as journals came back older
+        self.gaps: list[JournalGap] = []  # what it may have missed, for disks that lie
 
     def request(self) -> Any:
         return self._attach
@@ -174,14 +174,13 @@ class DurableSubscription(Subscription[Content_co]):
         self.fail(TakenOver(self.name))
 
     def gap_noticed(self, gap: JournalGap) -> None:
-        """Handles news that a journal came back older. It is told on every connection, and noted once."""
+        """Handles news of what may be missing. It is told on every connection, and noted once."""
         if gap not in self.gaps:
             self.gaps.append(gap)
-            log.warning(
-                "A journal came back older than it was: the durable subscription %r may miss what it had, %s.",
-                self.name,
-                gap,
+            why = (
+                "A journal came back older than it was" if gap.what == "older" else "A disk has damaged events"
             )
+            log.warning("%s: the durable subscription %r may miss what it had, %s.", why, self.name, gap)
 
     # What becomes of it
 

@@ -62,11 +62,15 @@ class Failed(WireMessage, frozen=True):
 
 
 class Found(WireMessage, frozen=True):
-    """What was read of the journal: all that the filter selects up to `upto`, in order."""
+    """What was read of the journal: all that the filter selects up to `upto`, in order.
+
+    Sequences on the way that are `damaged`, that is, not what was written, are left out.
+    """
 
     token: Number
     upto: Number
     envelopes: tuple[Envelope, ...]
+    damaged: tuple[Number, ...] = ()
 
 
 SessionMessage: TypeAlias = Open | Close | PublishPart

@@ -156,8 +156,14 @@ def read(
             found.append(Envelope(name, one.sequence, one.time, 0, name, one.notification))
             size += one.notification.body.size
             if len(found) == effect.limit or size >= MAX_FOUND_BYTES:
-                return Found(effect.token, one.sequence, tuple(found)), damaged
-    return Found(effect.token, reach if reach < upto else effect.upto, tuple(found)), damaged
+                return _found(effect.token, one.sequence, found, damaged), damaged
+    return _found(effect.token, reach if reach < upto else effect.upto, found, damaged), damaged
+
+
+def _found(token: int, upto: int, envelopes: list[Envelope], damaged: list[DamagedRow]) -> Found:
+    """What was found up to a sequence, and what was left out up to there."""
+    left_out = [one.sequence for one in damaged if one.sequence <= upto]
+    return Found(token, upto, tuple(envelopes), tuple(left_out))
 
 
 def _damaged(rows: list[Row]) -> list[DamagedRow]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
+from time import time as wall_clock
 from typing import Any
 
 import msgspec
@@ -16,7 +17,7 @@ from sqlalchemy import Connection, Row, Table, text
 from palio.model.errors import FilterError, PalioError
 from palio.model.filter import Filter
 from palio.protocol.durable.attempts import Failures
-from palio.protocol.durable.lineage import Incarnation, Lineage, begun
+from palio.protocol.durable.lineage import Incarnation, JournalGap, Lineage, begun, runs_of, with_gap
 from palio.protocol.envelope import Envelope
 from palio.routing.durable.effects import Recovered, Subscribed
 from palio.routing.durable.facts import FactKind
@@ -29,6 +30,7 @@ from palio.store.records import (
     decode_letter,
     decode_lineage,
     decode_retry,
+    encode_some,
     from_column,
     to_column,
 )
@@ -158,8 +160,8 @@ def _recover(
             lineages[row.subscription][from_column(row.origin)] = decode_lineage(row.lineage)
     failures: dict[int, dict[int, Failures]] = defaultdict(dict)
     known: dict[bytes, Envelope] = {}
-    spool = _letters(connection, schema.spool, (number, names), failures, known)
-    dead = _letters(connection, schema.dead, (number, names), failures, known)
+    spool, damaged = _letters(connection, schema.spool, (number, names), failures, known)
+    dead, _ = _letters(connection, schema.dead, (number, names), failures, known)
     kept = {
         from_column(row.name): StoredSubscription(row.subscription, row.next_delivery, row.subscription in dead)
         for row in rows
@@ -186,7 +188,7 @@ def _recover(
                     decode_retry(row.retry),
                     tuple(failures.get(row.subscription, {}).items()),
                     lineages.get(row.subscription, {}),
-                    decode_gaps(row.gaps),
+                    _gaps(connection, row, standing.name, damaged.get(row.subscription, ())),
                 )
                 for row in rows
             ]
@@ -237,10 +239,10 @@ def _letters(
     of: tuple[int, Mapping[int, str]],
     failures: dict[int, dict[int, Failures]],
     known: dict[bytes, Envelope],
-) -> Letters:
-    """Letters of a broker, by subscription, of which it has the names. What cannot be read goes aside.
+) -> tuple[Letters, dict[int, list[int]]]:
+    """Letters of a broker, by subscription, of which it has the names; and the numbers of those that go aside.
 
-    An event that several subscriptions wait for is one object, as it was when it came.
+    These cannot be read. An event that several subscriptions wait for is one object, as it was when it came.
     """
     broker, names = of
     letters: Letters = defaultdict(list)
@@ -258,9 +260,23 @@ def _letters(
         letters[row.subscription].append((row.delivery, row.attempts, envelope))
         if failed:
             failures[row.subscription][row.delivery] = failed
+    damaged: dict[int, list[int]] = defaultdict(list)
     for row, reason in unreadable:
         aside.put_letter(connection, table, row, (broker, names[row.subscription]), reason)
-    return letters
+        damaged[row.subscription].append(row.delivery)
+    return letters, damaged
+
+
+def _gaps(connection: Connection, row: Row[Any], broker: str, damaged: Sequence[int]) -> tuple[JournalGap, ...]:
+    """What a subscription may have missed: also the deliveries of it that are aside now, which is one write."""
+    gaps = decode_gaps(row.gaps)
+    for after, upto in runs_of(damaged):
+        gaps = with_gap(gaps, JournalGap(broker, after, upto, wall_clock(), "deliveries"))
+    if damaged:
+        table = schema.subscriptions
+        mine = table.c.subscription == row.subscription
+        connection.execute(table.update().where(mine).values(gaps=encode_some(gaps)))
+    return gaps
 
 
 def _of_broker(connection: Connection, table: Table, broker: int) -> Iterator[Any]:

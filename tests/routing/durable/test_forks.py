@@ -399,10 +399,27 @@ def test_what_is_trimmed_between_a_question_and_its_page_is_named(seed):
     world.heal()
     while not world.disks["b"].subscriptions["s0"].gaps:
         assert world.step() or world.wait()
-    assert world.disks["b"].subscriptions["s0"].position["a"] >= 8, "it is one write"
+    assert world.disks["b"].subscriptions["s0"].position["a"] == 5, "it is named before it is passed"
     world.attach("two", "b", "s0", "n > 0")
     world.run()
     handed = {entry[7] for entry in world.history if entry[1] == "handed"}  # by their sequences
     assert handed == {*range(1, 6), *range(9, 16)}
     assert gaps(world, "gap") == [("a", 5, 8)]
     assert set(gaps(world)) == {("a", 5, 8)}
+
+
+@seeds
+def test_what_is_confirmed_goes_on_from_where_it_is(seed):
+    """It was at a, b and a again when a's disk comes back as it was first; then it goes to b once more."""
+    world, copy = gone_on(seed)
+    world.attach("three", "a", "s0", "n > 0")
+    world.run()
+    come_back(world, "a", copy)
+    world.heal()
+    world.run()
+    world.attach("four", "b", "s0", "n > 0")
+    world.run()
+    assert homes(world, "s0") == ["b"]
+    assert world.disks["b"].subscriptions["s0"].identity == copy.subscriptions["s0"].identity
+    publish(world, "c", *range(6, 20))
+    assert got(world, "s0") == set(range(1, 20))

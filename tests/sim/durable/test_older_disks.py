@@ -16,7 +16,7 @@ from palio.sim.faults.run import prepare, simulate
 from palio.sim.faults.scenario import FaultScenario
 from palio.sim.faults.soak import drawn, soak_one, with_older_disks
 from palio.sim.faults.steps import Older
-from tests.sim.durable.planted import Planted
+from tests.sim.durable.planted import Planted, TurnsRound
 from tests.sim.durable.test_disk import append, disk_with
 from tests.slices import sliced
 
@@ -103,6 +103,7 @@ FAULTS = {
     NamesNoGap: (1, violations.LostNotification),
     SpeaksForWhatADiskBroughtBack: (79_000_190, violations.LostNotification),
     NeverGivesWay: (79_000_190, violations.LostNotification),
+    TurnsRound: (1, violations.Disorder),
 }
 
 

@@ -160,7 +160,7 @@ class _StreamReader:
                         yield _named("lost", {"count": message.count, "reason": message.reason})
                     case GapNoticed():
                         gap = {"origin": message.origin, "after": message.after, "upto": message.upto}
-                        yield _named("gap", gap | {"noticed": message.noticed})
+                        yield _named("gap", gap | {"noticed": message.noticed, "what": message.what})
                     case Taken():
                         problem = RefusedByBroker("", "TakenOver", "Another reader takes these events now.")
                         yield _named("end", details(problem))

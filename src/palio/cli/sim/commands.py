@@ -114,6 +114,9 @@ def soak(
     older_disks: Annotated[
         bool, flag("--older-disks", "With --faults: in all runs disks come back older, or empty.")
     ] = False,
+    flipped_bits: Annotated[
+        bool, flag("--flipped-bits", "With --faults: in all runs bits flip on disks, in what is there.")
+    ] = False,
     reach: Annotated[
         bool, flag("--reach", "With --faults: what happened in which states, the rarest first.")
     ] = False,
@@ -132,11 +135,12 @@ def soak(
         crash_everywhere()
         return
     if faults:
-        kinds = {"even": even, "older": older_disks, "reach": reach}
+        kinds = {"even": even, "older": older_disks, "flipped": flipped_bits, "reach": reach}
         soak_faults(first, seeds, workers, keep_going=keep_going, as_json=as_json, **kinds)
         return
-    if even or reach or older_disks:
-        raise typer.BadParameter("--even, --older-disks and --reach are for runs with faults: add --faults.")
+    if even or reach or older_disks or flipped_bits:
+        theirs = "--even, --older-disks, --flipped-bits and --reach"
+        raise typer.BadParameter(f"{theirs} are for runs with faults: add --faults.")
     flags = " --keep-going" * keep_going
     manner = Manner(praise="no violation", keep_going=keep_going, as_json=as_json, flags=flags)
     tally, ending = soak_through(soaked(first, seeds, workers), first, seeds, manner)

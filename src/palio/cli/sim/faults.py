@@ -52,6 +52,7 @@ def soak_faults(
     as_json: bool,
     even: bool,
     older: bool,
+    flipped: bool,
     reach: bool,
 ) -> None:
     """Simulate many different scenarios with faults until one breaks a promise, or all of them."""
@@ -62,11 +63,13 @@ def soak_faults(
         flags=" --faults"
         + " --even" * even
         + " --older-disks" * older
+        + " --flipped-bits" * flipped
         + " --keep-going" * keep_going
         + " --reach" * reach,
     )
     reckoning = Reckoning()
-    results = _reckoned(soak(first, seeds, workers, even=even, older=older, measured=reach), reckoning)
+    kinds = {"even": even, "older": older, "flipped": flipped, "measured": reach}
+    results = _reckoned(soak(first, seeds, workers, **kinds), reckoning)
     tally, ending = soak_through(results, first, seeds, manner)
     if ending is not None and not as_json:
         _report(ending)

@@ -32,7 +32,8 @@ class Page(msgspec.Struct, frozen=True, tag="page"):
     """Answers `Fetch`: everything after one sequence up to another, in order; or why it cannot be read now.
 
     The last of these sequences was numbered in this incarnation of the journal. If the journal `begins` behind
-    the first of them, what is between has been trimmed.
+    the first of them, what is between has been trimmed. What is `damaged` of them has been left out: nobody
+    knows whether the filter would select it.
     """
 
     reader: str = msgspec.field(name="name")  # as it is called on the wire
@@ -42,6 +43,7 @@ class Page(msgspec.Struct, frozen=True, tag="page"):
     problem: str | None = None
     incarnation: str = ""
     begins: Number = 0
+    damaged: tuple[Number, ...] = ()
 
 
 class ReaderEnded(msgspec.Struct, frozen=True, tag="readerended"):

@@ -24,7 +24,8 @@ them in their order are the journal's *lineage*; it lies on the same disk, and c
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from collections.abc import Iterable
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -33,6 +34,13 @@ from palio.protocol.base import Moment, Number
 # How many incarnations a lineage names: those that brought events. Who was away for more restarts than that,
 # with events in each, can no longer be told all that it should know of them (4 above). A guess: some kilobytes.
 LONGEST_LINEAGE = 64
+
+
+# The gaps of one subscription that are kept. Who has more of them has other things to care about.
+MOST_GAPS = 8
+
+# Why something is missing: a journal came back older than it was; events, or deliveries, are damaged.
+GapKind: TypeAlias = Literal["older", "damaged", "deliveries"]
 
 
 class Incarnation(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -50,17 +58,61 @@ class JournalGap(msgspec.Struct, frozen=True, array_like=True):
     """What a durable subscription may have missed of a journal: after one sequence up to another.
 
     Sequences are those of the journal as it was. Nobody may know how far that was: `upto` is None then.
+
+    What is there and is not what was written is *damaged*: events of a journal; or *deliveries* that waited at
+    their home, which is the origin then, and these are their numbers. Of which journals they were nobody knows.
     """
 
     origin: str
     after: Number
     upto: Number | None
     noticed: Moment  # by the clock of the home
+    what: GapKind = "older"
 
     def __str__(self) -> str:
+        if self.what == "deliveries" and self.upto is not None:
+            return f"delivery {self.upto:,} at {self.origin}" + (
+                f", and others after {self.after:,}" if self.upto > self.after + 1 else ""
+            )
         if self.upto is None:
             return f"{self.origin} after {self.after:,}"
         return f"{self.origin} after {self.after:,} up to {self.upto:,}"
+
+
+def with_gap(gaps: tuple[JournalGap, ...], gap: JournalGap) -> tuple[JournalGap, ...]:
+    """The gaps of a subscription with one more, bounded.
+
+    Where there are too many, two of one journal become one: it says then that what is between them may be
+    missing, too. Only of more journals than that the oldest is forgotten.
+    """
+    found = [*gaps, gap]
+    while len(found) > MOST_GAPS:
+        first: dict[tuple[str, str], int] = {}
+        for place, one in enumerate(found):
+            known = first.setdefault((one.origin, one.what), place)
+            if known != place:
+                found[known] = _both(found[known], found.pop(place))
+                break
+        else:
+            del found[0]
+    return tuple(found)
+
+
+def _both(one: JournalGap, other: JournalGap) -> JournalGap:
+    upto = None if one.upto is None or other.upto is None else max(one.upto, other.upto)
+    after, noticed = min(one.after, other.after), max(one.noticed, other.noticed)
+    return JournalGap(one.origin, after, upto, noticed, one.what)
+
+
+def runs_of(numbers: Iterable[int]) -> list[tuple[int, int]]:
+    """Numbers as ranges: after one number up to another."""
+    found: list[tuple[int, int]] = []
+    for number in sorted(numbers):
+        if found and found[-1][1] == number - 1:
+            found[-1] = found[-1][0], number
+        else:
+            found.append((number - 1, number))
+    return found
 
 
 def begun(lineage: Lineage, incarnation: Incarnation) -> Lineage:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import msgspec
 
 from palio.protocol.base import Number, WireMessage
@@ -95,12 +97,15 @@ class Introduction(msgspec.Struct, frozen=True, array_like=True):
 
 
 class LaterHome(msgspec.Struct, frozen=True, array_like=True):
-    """The home that has a durable subscription in a later generation than the one that asks, or is about to."""
+    """A home of a durable subscription in a later generation than that of the one that asks.
+
+    It is on disk *here*, it is *coming*, or it was here up to that generation and is *gone*.
+    """
 
     reader: str
     home: str
     generation: Number
-    stored: bool  # whether it is on disk there
+    state: Literal["here", "coming", "gone"]
 
 
 class Told(WireMessage, frozen=True):

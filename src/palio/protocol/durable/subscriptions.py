@@ -9,6 +9,7 @@ import msgspec
 from palio.model.filter import Filter
 from palio.protocol.base import Moment, Number, Numbered, WireMessage
 from palio.protocol.durable.attempts import MAX_REASON
+from palio.protocol.durable.lineage import GapKind
 from palio.protocol.durable.retry import Patience, Retry
 
 
@@ -135,6 +136,8 @@ class GapNoticed(WireMessage, frozen=True):
     Those are sequences of the journal as it was; without an end, nobody knows how far that was. What is
     published there from now on is delivered, under sequences that were given before. It is said when it is
     noticed (a time by the clock of the home), and to whoever attaches later, too.
+
+    So it is said if events in between are damaged, or deliveries, by their numbers, at their home.
     """
 
     name: str
@@ -142,6 +145,7 @@ class GapNoticed(WireMessage, frozen=True):
     after: Number
     upto: Number | None
     noticed: Moment
+    what: GapKind = "older"
 
 
 class Requeued(OfDeliveries, frozen=True):

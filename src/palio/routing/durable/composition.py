@@ -124,7 +124,7 @@ class DurableParts:
         self.lifecycle = lifecycle = Lifecycle(
             *home, spooling, changes, catching_up, takers, endings, retention, letters, settling, tick
         )
-        self.namesakes = namesakes = Namesakes(desk, homes, lifecycle, letters)
+        self.namesakes = namesakes = Namesakes(desk, homes, lifecycle, letters, endings)
         # What asks and answers
         self.answering = answering = Answering(
             desk, journal, topology, polling, retention, introduced, endings, namesakes, wishes, tick

@@ -7,23 +7,23 @@ subscription has got stays as it is. The rest cannot be had any more. That is a 
 taker, now and whenever one attaches, and to whoever looks after the broker.
 
 1. *Nothing new is taken for old*: a position is never beyond the fork point.
-2. *Named before it is passed*: the gap and the position behind it are one write.
+2. *Named before it is passed*: the gap and the position behind it are one write, or the gap comes first.
 3. A gap is also what a journal has trimmed beyond a position of a known lineage. Journals do that only to who
    is no reader of theirs: because they, or the home, came back older, or the home was forgotten.
-4. A journal learns that it came back older from what others have read of it, or have heard of its lives
+4. What is damaged in a journal is a gap, too: nobody can tell whether the subscription wanted it. So is what is
+   damaged of the deliveries that waited at the home; the store names that when it opens (`store.recovery`).
+5. A journal learns that it came back older from what others have read of it, or have heard of its lives
    (`retention`, `membership`): then it does not know all its readers, and trims nothing before it does.
 """
 
 from __future__ import annotations
 
-from palio.protocol.durable.lineage import JournalGap, Lineage, fork_point
+from palio.protocol.durable.letters import Page
+from palio.protocol.durable.lineage import GapKind, JournalGap, Lineage, fork_point, runs_of, with_gap
 from palio.protocol.durable.peers import Head
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.effects import ReportGap
 from palio.routing.durable.home.subscription import Durable
-
-# Of one subscription that are kept; the newest stay. Who has more of them has other things to care about.
-MOST_GAPS = 8
 
 
 class JournalForks:
@@ -51,14 +51,15 @@ class JournalForks:
                 durable.lineages[origin] = head.lineage
                 durable.unwritten.add(origin)
 
-    def trimmed(self, durable: Durable, origin: str, begins: int) -> JournalGap | None:
-        """A journal was trimmed while it was being read: sets a position to where it begins now.
-
-        Returns what is missing, if that is a gap.
-        """
-        after = durable.position[origin]
-        durable.position[origin] = begins
-        return self._name(durable, origin, after, begins) if durable.lineages.get(origin) else None
+    def missing(self, durable: Durable, origin: str, page: Page) -> tuple[JournalGap, ...]:
+        """Names what is missing of a page: what was trimmed while it was asked for, and what is damaged."""
+        found = []
+        if page.after < page.begins and durable.lineages.get(origin):
+            found.append(self._name(durable, origin, page.after, min(page.begins, page.upto)))
+        for after, upto in runs_of(page.damaged):
+            if page.after <= after < upto <= page.upto:
+                found.append(self._name(durable, origin, after, upto, "damaged"))
+        return tuple(found)
 
     def own(self, lineage: Lineage, sequence: int) -> None:
         """A reader has read what this journal does not have any more."""
@@ -68,14 +69,17 @@ class JournalForks:
             gap = JournalGap(self._desk.broker, min(begins, sequence), sequence, self._desk.now)
             self._report(gap, "")
 
-    def _name(self, durable: Durable, origin: str, after: int, upto: int | None) -> JournalGap:
-        gap = JournalGap(origin, after, upto, self._desk.now)
-        durable.gaps = (*durable.gaps, gap)[-MOST_GAPS:]
+    def _name(
+        self, durable: Durable, origin: str, after: int, upto: int | None, what: GapKind = "older"
+    ) -> JournalGap:
+        gap = JournalGap(origin, after, upto, self._desk.now, what)
+        durable.gaps = with_gap(durable.gaps, gap)
         self._report(gap, durable.name)
         return gap
 
     def _report(self, gap: JournalGap, durable: str) -> None:
-        self.noticed[gap.origin] = gap
+        if gap.what == "older":
+            self.noticed[gap.origin] = gap
         self._desk.effects.append(ReportGap(gap, durable))
 
     def statistics(self) -> tuple[JournalGap, ...]:

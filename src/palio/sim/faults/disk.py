@@ -6,6 +6,10 @@ which counts as not written, since the store finds out. Each write is atomic by 
 
 A disk can come back as it was at an earlier moment (`copied`), all of it together, as a file would.
 
+Bits of it can flip at rest (`flip`): in events of the journal, and in deliveries that wait. Each row has a
+checksum, as in the store: what is not what was written is noticed when it is read, and is not given out. Of
+events the read tells which were left out; deliveries are named as a gap of their subscription.
+
 A full disk refuses to append, and lets every other write wait until there is room, with all that comes after.
 
 Where the journal is archived, what is trimmed goes to a lake, which is read up to the cut at the most, and
@@ -19,8 +23,9 @@ from collections import deque
 import msgspec
 
 from palio.model.filter import Filter
+from palio.model.notification import Notification
 from palio.protocol.durable.attempts import Failures
-from palio.protocol.durable.lineage import Incarnation, JournalGap, Lineage, begun
+from palio.protocol.durable.lineage import Incarnation, JournalGap, Lineage, begun, runs_of, with_gap
 from palio.protocol.durable.retry import Retry
 from palio.protocol.envelope import Envelope
 from palio.routing.durable.effects import (
@@ -57,6 +62,7 @@ class DiskSubscription(msgspec.Struct, eq=False):
     next_delivery: int = 1
     lineages: dict[str, Lineage] = {}
     gaps: tuple[JournalGap, ...] = ()
+    flipped: dict[int, Envelope] = {}  # of deliveries in the spool: what is there instead
 
 
 def _copied(kept: DiskSubscription) -> DiskSubscription:
@@ -67,7 +73,19 @@ def _copied(kept: DiskSubscription) -> DiskSubscription:
         spool=dict(kept.spool),
         dead=dict(kept.dead),
         lineages=dict(kept.lineages),
+        flipped=dict(kept.flipped),
     )
+
+
+def _with_another_bit(envelope: Envelope) -> Envelope:
+    """What there is where a bit has flipped."""
+    notification = envelope.notification
+    attributes = dict(notification.attributes)
+    attributes["v"] = -1  # which nobody has published
+    other = Notification(
+        attributes, id=notification.id, priority=notification.priority, lifetime=notification.lifetime
+    )
+    return msgspec.structs.replace(envelope, notification=other)
 
 
 class Disk:
@@ -76,6 +94,7 @@ class Disk:
     def __init__(self, *, archived: bool = False) -> None:
         self._lake: dict[int, Envelope] | None = {} if archived else None
         self.journal: dict[int, Envelope] = {}
+        self.flipped: dict[int, Envelope] = {}  # of events in the journal: what is there instead
         self.head = 0
         self.trimmed = 0
         self.recent: list[tuple[str, str, int, float]] = []
@@ -93,11 +112,35 @@ class Disk:
         self._opened, self._opened_before = number, self._opened
         self.lineage = begun(self.lineage, Incarnation(number, id, self.head))
 
+    def flip(self, sequence: int) -> None:
+        """Let a bit of an event in the journal flip."""
+        self.flipped[sequence] = _with_another_bit(self.journal[sequence])
+
+    def flip_delivery(self, name: str, number: int) -> None:
+        """Let a bit of a delivery that waits flip."""
+        kept = self.subscriptions[name]
+        kept.flipped[number] = _with_another_bit(kept.spool[number][1])
+
+    def put_aside(self, broker: str, now: float) -> None:
+        """Put deliveries aside whose checksums are wrong, and name them to their subscriptions."""
+        for kept in self.subscriptions.values():
+            for after, upto in runs_of(
+                [number for number in kept.flipped if not self.is_intact(kept.flipped[number])]
+            ):
+                kept.gaps = with_gap(kept.gaps, JournalGap(broker, after, upto, now, "deliveries"))
+                for number in range(after + 1, upto + 1):
+                    del kept.flipped[number], kept.spool[number]
+
+    def is_intact(self, flipped: Envelope) -> bool:
+        """Whether a row has the checksum of what it has: one in which a bit has flipped has not."""
+        return False
+
     def copied(self) -> Disk:
         """What is on it at this moment, on another disk. The lake lies elsewhere."""
         copy = Disk()
         copy._lake = self._lake
         copy.journal, copy.recent = dict(self.journal), list(self.recent)
+        copy.flipped = dict(self.flipped)
         copy.head, copy.trimmed = self.head, self.trimmed
         copy.facts, copy.records = dict(self.facts), dict(self.records)
         copy.subscriptions = {name: _copied(kept) for name, kept in self.subscriptions.items()}
@@ -183,6 +226,7 @@ class Disk:
                 upto = min([upto, *[value for fact, value in self.facts.items() if fact.kind is FactKind.HELD]])
                 for sequence in range(self.trimmed + 1, upto + 1):
                     envelope = self.journal.pop(sequence)
+                    self.flipped.pop(sequence, None)
                     if self._lake is not None:
                         self._lake[sequence] = envelope
                 self.trimmed = max(self.trimmed, upto)
@@ -205,6 +249,7 @@ class Disk:
             kept.retry = effect.retry
         for number in (*effect.remove, *[number for number, *_ in (*effect.add, *effect.dead)]):
             kept.failures.pop(number, None)
+            kept.flipped.pop(number, None)
         for number in effect.remove:
             kept.spool.pop(number, None)
             kept.dead.pop(number, None)
@@ -231,6 +276,7 @@ class Disk:
         """What the filter selects, up to a limit."""
         self.reads += 1
         found: list[Envelope] = []
+        damaged: list[int] = []
         if self._lake is not None and effect.after < self.trimmed:
             if not self.reads % LAKE_FAILS:
                 return Failed(effect.token, "The lake is away.")
@@ -239,11 +285,17 @@ class Disk:
             journal, after, upto = self.journal, max(effect.after, self.trimmed), effect.upto
         for sequence in range(after + 1, min(upto, self.head) + 1):
             envelope = journal[sequence]
+            flipped = self.flipped.get(sequence)
+            if flipped is not None and envelope.time >= effect.since:  # the time is another column
+                if not self.is_intact(flipped):
+                    damaged.append(sequence)
+                    continue
+                envelope = flipped
             if envelope.time >= effect.since and effect.filter.matches(envelope.notification):
                 found.append(envelope)
                 if len(found) == effect.limit:
-                    return Found(effect.token, sequence, tuple(found))
-        return Found(effect.token, upto, tuple(found))
+                    return Found(effect.token, sequence, tuple(found), tuple(damaged))
+        return Found(effect.token, upto, tuple(found), tuple(damaged))
 
     def recovered(self) -> Recovered:
         """What a broker finds when it begins anew."""
@@ -263,7 +315,10 @@ class Disk:
                     kept.filter,
                     kept.since,
                     dict(kept.position),
-                    tuple((number, *letter) for number, letter in kept.spool.items()),
+                    tuple(
+                        (number, tries, kept.flipped.get(number, it))
+                        for number, (tries, it) in kept.spool.items()
+                    ),
                     tuple((number, *letter) for number, letter in kept.dead.items()),
                     kept.next_delivery,
                     kept.moving_to,

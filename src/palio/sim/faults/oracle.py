@@ -20,6 +20,15 @@ with it: what it had done is not done, and its numbers are given once more. It g
 it has been told again that it is ready. A journal does not know those any more that became readers later; what
 it trims before it hears of them is told to them, too.
 
+A disk that came back older, and then once more with what was lost, has the former journal again. Homes that had
+gone back to where both fork read on from there: what they had delivered comes again, and what they had passed
+over (it was published before they began, or for another filter) may come for the first time, after what is
+younger. So the order of what was found again is judged by what came since then.
+
+*Flipped bits.* What is not on a disk as it was written is never delivered. It may come from elsewhere: an event
+to whoever got it live, a delivery from the memory of its home. To whom it does not come it is named: an event
+by its sequence, when it is passed over, and a delivery by its number. Nothing else is missing for it.
+
 *Copies.* A subscription that had gone on from there before, to a disk that is as it should be, loses nothing by
 all that. What the older disk has of it is a copy, which may deliver things once more until it gives way.
 """
@@ -144,7 +153,9 @@ def nothing_again_after_done(record: FaultRecord) -> Broken:
 def first_deliveries_in_order(record: FaultRecord) -> Broken:
     """First deliveries keep the order of their publisher within a priority."""
     known: set[_Key] = set()
-    latest: dict[tuple[str, str, str, str, int], tuple[int, int]] = {}
+    # By what counts as one stream, and from which moment on.
+    latest: dict[tuple[tuple[str, str, str, str, int], int], tuple[int, int]] = {}
+    found_again = sorted(set(record.found_again.values()))
     for handing in record.handings:
         key = _key(handing)
         if key in known:
@@ -154,10 +165,14 @@ def first_deliveries_in_order(record: FaultRecord) -> Broken:
         publisher, priority = publication.publisher, publication.notification.priority
         branch = record.branches.get((_name(handing), _number(handing)), 0)
         stream = (handing.name, handing.life, publisher, f"{handing.envelope.origin} {branch}", priority)
-        before = latest.get(stream, (0, 0))
+        found = record.found_again.get(_number(handing), 0)
+        before = latest.get((stream, found if found < handing.moment else 0), (0, 0))
         if before[0] > handing.envelope.sequence:
             yield violations.Disorder(**_about(handing), after=before[1])
-        latest[stream] = max(before, (handing.envelope.sequence, _number(handing)))
+        for moment in (0, *found_again):
+            if moment < handing.moment:
+                this = handing.envelope.sequence, _number(handing)
+                latest[stream, moment] = max(this, latest.get((stream, moment), this))
 
 
 def redeliveries_are_marked(record: FaultRecord) -> Broken:
@@ -331,6 +346,7 @@ def _missed(record: FaultRecord) -> Iterator[tuple[Taking, int, WantedPublicatio
                 and _is_owed(taking, publication)
                 and not _was_hurried(record, taking, publication)
                 and not _went_with_a_disk(record, taking, number)
+                and not _was_damaged(record, taking, number)
             ):
                 yield taking, number, publication
 
@@ -370,6 +386,16 @@ def _went_with_a_disk(record: FaultRecord, taking: Taking, number: int) -> bool:
     return (origin, taking.name) in record.unknown_readers and _is_named(taking, publication)
 
 
+def _was_damaged(record: FaultRecord, taking: Taking, number: int) -> bool:
+    """Whether bits of it flipped, in its journal or where it waited, and the subscription was told so."""
+    publication = record.publications[number]
+    if publication.name in record.flipped and _is_named(taking, publication):
+        return True
+    deliveries = [one for one, of in record.flipped_deliveries.get(taking.name, ()) if of == number]
+    named = [gap for gap in taking.gaps if gap.what == "deliveries" and gap.upto is not None]
+    return any(gap.after < one <= gap.upto for one in deliveries for gap in named if gap.upto is not None)
+
+
 def _is_named(taking: Taking, publication: WantedPublication) -> bool:
     """Whether the subscription was told of a gap that has it."""
     if publication.name is None:
@@ -378,6 +404,7 @@ def _is_named(taking: Taking, publication: WantedPublication) -> bool:
     return any(
         gap.origin == origin and gap.after < sequence and (gap.upto is None or sequence <= gap.upto)
         for gap in taking.gaps
+        if gap.what != "deliveries"
     )
 
 

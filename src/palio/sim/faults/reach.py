@@ -35,10 +35,10 @@ STATES = PHASES + CIRCUMSTANCES
 _KINDS: dict[type, str] = {
     steps.PauseBroker: "pause", steps.Slow: "slow", steps.Cut: "cut", steps.Lag: "lag",
     steps.Full: "full disk", steps.SlowDisk: "slow disk", steps.Jump: "jump",
-    steps.Twice: "twice", steps.Refilter: "change", steps.End: "end",
+    steps.Flip: "flip", steps.Twice: "twice", steps.Refilter: "change", steps.End: "end",
 }  # fmt: skip
 # What happens. A broker that joins has no state before.
-HAPPENINGS = ("crash", *_KINDS.values(), *steps.MANNERS)
+HAPPENINGS = ("crash", *[kind for kind in _KINDS.values() if kind != "flip"], *steps.MANNERS)
 
 # How a subscription gets from one phase to another at a broker; each of these has been seen.
 TRANSITIONS: dict[str, tuple[str, ...]] = {

@@ -125,13 +125,18 @@ class FaultRecord:
         self.lost: dict[
             int, OlderDisk
         ] = {}  # by number: what is not there any more, and with which disk it went
-        self.found_again: set[int] = set()  # numbers of what was lost, and came back with a newer disk
+        # By number: what was lost, and came back with a newer disk, and when it last did.
+        self.found_again: dict[int, int] = {}
         self.set_back: dict[str, int] = {}  # subscriptions that were on such a disk, and when it came back
         self.copied: set[str] = set()  # those that had gone on from there before, and may be there once more
         # Origin, and subscription: whom such a journal did not know any more when it trimmed.
         self.unknown_readers: set[tuple[str, str]] = set()
         # By name and number: how often the disk had come back when that was written.
         self.branches: dict[tuple[Name, int], int] = {}
+        # What was damaged: events, by name; deliveries of subscriptions: their numbers, and those of what they
+        # were.
+        self.flipped: set[Name] = set()
+        self.flipped_deliveries: dict[str, set[tuple[int, int]]] = {}
         self.given_up: set[str] = set()  # subscriptions that were begun anew while their home was away
         self.error = ""
         self.unquiet = ""
@@ -163,7 +168,7 @@ class FaultRecord:
         self.written |= written
         for envelope in written.values():
             if self.lost.pop(number_of(envelope)).moment < older.moment:
-                self.found_again.add(number_of(envelope))
+                self.found_again[number_of(envelope)] = older.moment
 
     def note(self, time: float, who: str, what: str, *about: Any) -> None:
         self.lines.append(StoryLine(self.moment, time, who, what, about))

@@ -199,6 +199,8 @@ class Stage:
                 world.jump(world.stations[broker], by)
             case steps.Older(broker=broker, down=down):
                 world.come_back_older(world.stations[broker], self._copies.get(step.number), down)
+            case steps.Flip(broker=broker, share=share):
+                world.flip(world.stations[broker], share, step.number)
             case steps.Join(broker=broker):
                 world.begin(world.stations[broker])
             case _:

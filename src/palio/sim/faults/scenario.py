@@ -52,6 +52,7 @@ class FaultScenario(AnyScenario, frozen=True, kw_only=True, tag="faults"):
     halts: int = 0  # subscriptions that are paused for a while
     rewinds: int = 0  # subscriptions that are moved back to the beginning
     older: int = 0  # disks that come back older than they were, or empty
+    flips: int = 0  # disks of which bits flip
     anew: bool = False  # whether takers whose home cannot be reached begin anew at times
     batched: bool = False  # whether takers acknowledge several at once, also just before they leave or end it
     lake: bool = False  # whether what is trimmed can still be read, mostly

@@ -130,6 +130,8 @@ class _Drawing:
             yield steps.Rewind(time=self._time(), name=self._chance.choice(self._takers))
         for number in range(scenario.older):
             yield from self._older(1_000 * (number + 1))
+        for number in range(scenario.flips):
+            yield from self._flip(10_000 + 1_000 * number)
 
     def _takes(self) -> Iterator[steps.Step]:
         chance = self._chance
@@ -215,6 +217,39 @@ class _Drawing:
             publisher = f"p{chance.randrange(publishers)}"
             yield steps.Say(time=max(0.0, when), publisher=publisher, contents=tuple(contents))
             first += size
+
+    def _flip(self, first: int) -> Iterator[steps.Step]:
+        """Bits flip on a disk, and what is there has to be read: somebody has missed it, or begins anew.
+
+        Often there is something to read of which others know already: what is published has the numbers from
+        the first on.
+        """
+        chance, publishers = self._chance, self._scenario.publishers
+        broker, time = self._broker(), self._time(0.8)
+        if chance.random() < 0.5:
+            broker = chance.choice(publishers_places(self._scenario.seed, publishers, self._brokers))
+        before = time - chance.uniform(0.1, 1.5)
+        links = range(len(self._layout.links))
+        if links and chance.random() < 0.6:  # somebody misses what is published, and fetches it
+            link, seconds = chance.choice(links), time - before + self._span()
+            yield steps.Cut(time=max(0.0, before), links=(link,), seconds=seconds, noticed=(0.0, 0.0))
+        if chance.random() < 0.6:
+            name = chance.choice(self._takers)
+            yield steps.Leave(
+                time=max(0.0, before), name=name, manner="closes", seconds=self._span(), broker=self._broker()
+            )
+        for _ in range(chance.choice((1, 2, 4))):
+            size = chance.choice((1, 1, 3))
+            contents = [(first + n, chance.randint(1, 3), chance.randint(0, 9)) for n in range(size)]
+            when, publisher = chance.uniform(before, time), f"p{chance.randrange(publishers)}"
+            yield steps.Say(time=max(0.0, when), publisher=publisher, contents=tuple(contents))
+            first += size
+        yield steps.Flip(time=time, broker=broker, share=chance.choice((0.1, 0.5, 1.0)))
+        if chance.random() < 0.6:
+            down = chance.choice((0.0, self._span()))
+            yield steps.Crash(
+                time=time + chance.uniform(0.0, 1.0), broker=broker, effects=0, share=1.0, down=down
+            )
 
     def _pause(self) -> steps.Step:
         chance = self._chance

@@ -24,6 +24,7 @@ from palio.sim.soak import Soaked, combination, in_order
 _SHAPES: tuple[Shape, ...] = ("single", "line", "star", "tree", "ring", "graph", "hierarchy", "grid")
 _EVEN = 0.25  # the share of runs that are not mixed
 _OLDER = 0.1  # the share of runs in which disks come back older than they were
+_FLIPPED = 0.1  # the share of runs in which bits flip on disks
 _HOMING = 0.3  # of these, the share in which a former home has such a disk
 _FIRST_KNOTS = tuple(word for word in KNOTS if word not in ("roaming", "homing"))
 
@@ -39,8 +40,16 @@ def drawn(seed: int) -> FaultScenario:
     scenario = drawn_evenly(seed) if Random(f"mix {seed}").random() < _EVEN else drawn_mixed(seed)
     # Drawn apart, so that all other seeds have the scenario that they had before disks came back older.
     if Random(f"faults older disks {seed}").random() < _OLDER:
-        return with_older_disks(scenario)
+        scenario = with_older_disks(scenario)
+    if Random(f"faults flipped bits {seed}").random() < _FLIPPED:
+        scenario = with_flipped_bits(scenario)
     return scenario
+
+
+def with_flipped_bits(scenario: FaultScenario) -> FaultScenario:
+    """A scenario in which bits flip on disks. What a lake does with what is damaged is another matter."""
+    count = Random(f"faults how many flips {scenario.seed}").choice((1, 1, 2, 3))
+    return msgspec.structs.replace(scenario, flips=count, lake=False)
 
 
 def with_older_disks(scenario: FaultScenario) -> FaultScenario:
@@ -125,10 +134,13 @@ def drawn_evenly(seed: int) -> FaultScenario:
     )
 
 
-def soak_one(seed: int, *, even: bool = False, older: bool = False, measured: bool = False) -> FaultSoaked:
+def soak_one(
+    seed: int, *, even: bool = False, older: bool = False, flipped: bool = False, measured: bool = False
+) -> FaultSoaked:
     """Simulate the scenario of a seed, and measure what it reaches."""
     scenario = drawn_evenly(seed) if even else drawn(seed)
     scenario = with_older_disks(scenario) if older else scenario
+    scenario = with_flipped_bits(scenario) if flipped else scenario
     reach = FaultReach() if measured else None
     run = simulate(scenario, reach=reach)
     return FaultSoaked(
@@ -142,11 +154,19 @@ def soak_one(seed: int, *, even: bool = False, older: bool = False, measured: bo
 
 
 def soak(
-    first: int, count: int, workers: int = 1, *, even: bool = False, older: bool = False, measured: bool = False
+    first: int,
+    count: int,
+    workers: int = 1,
+    *,
+    even: bool = False,
+    older: bool = False,
+    flipped: bool = False,
+    measured: bool = False,
 ) -> Iterator[FaultSoaked]:
     """The scenarios of `count` seeds from `first` on, in their order, on so many processes.
 
-    With `older`, disks come back older than they were in all of them, and not only in some.
+    With `older`, disks come back older than they were in all of them, and not only in some; with `flipped`,
+    bits flip on disks.
     """
-    one = partial(soak_one, even=even, older=older, measured=measured)
+    one = partial(soak_one, even=even, older=older, flipped=flipped, measured=measured)
     return in_order(one, range(first, first + count), workers)

@@ -96,6 +96,14 @@ class Older(_Step, frozen=True, kw_only=True):
         return f"{self.broker} crashes for {self.down:.1f} s, and its disk comes back {how}."
 
 
+class Flip(_Step, frozen=True, kw_only=True):
+    """Bits flip on the disk of a broker at rest: in a share of its events, and of its deliveries that wait."""
+
+    sentence = "Bits flip on the disk of {broker}, in a share of {share:.2f} of what is there."
+    broker: str
+    share: float
+
+
 class Join(_Step, frozen=True, kw_only=True):
     """A broker that was never there before joins the network."""
 
@@ -189,7 +197,7 @@ class End(_Step, frozen=True, kw_only=True):
 
 MANNERS = ("closes", "detaches", "vanishes", "moves")  # in which a client leaves
 
-Fault: TypeAlias = Crash | PauseBroker | Slow | Cut | Lag | Full | SlowDisk | Jump | Older | Join
+Fault: TypeAlias = Crash | PauseBroker | Slow | Cut | Lag | Full | SlowDisk | Jump | Older | Flip | Join
 OfTaker: TypeAlias = Take | Leave | Twice | Refilter | Halt | Rewind | End
 Doing: TypeAlias = Say | Shift | OfTaker
 Step: TypeAlias = Fault | Doing

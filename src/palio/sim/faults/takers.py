@@ -289,8 +289,8 @@ class FaultConsumer:
             case Refused(_, "NotHome", _) if session == self.session and taking.ending == NEVER:
                 self._rewinding = ""
                 self._connect_soon(session)
-            case GapNoticed(_, origin, after, upto, noticed):
-                taking.gaps.append(JournalGap(origin, after, upto, noticed))
+            case GapNoticed(_, origin, after, upto, noticed, what):
+                taking.gaps.append(JournalGap(origin, after, upto, noticed, what))
             case DurableReady():
                 taking.readies.append(record.moment)
                 if taking.ready == NEVER:

@@ -158,6 +158,7 @@ class World:
         station.life += 1
         station.last = 0.0
         station.disk.open(station.incarnation, f"{station.name} {station.incarnation}")
+        station.disk.put_aside(station.name, station.clock(self.now))
         configuration = msgspec.structs.replace(
             self._configuration, broker=station.name, incarnation=station.incarnation
         )
@@ -225,6 +226,24 @@ class World:
         record.came_back(older, written)
         counts = f"with {disk.head} events instead of {former.head}"
         self.note(station.name, f"has a disk that came back older, {counts}")
+
+    def flip(self, station: FaultyStation, share: float, number: int) -> None:
+        """Bits flip on a disk: in a share of the events that are there, and of the deliveries that wait."""
+        self.observe(station)
+        disk, record, flipped = station.disk, self.record, []
+        for sequence in disk.journal:
+            if self.chance("flip", number, station.name, sequence) < share:
+                disk.flip(sequence)
+                record.flipped.add((station.name, sequence))
+                flipped.append(f"event {sequence}")
+        for name, kept in disk.subscriptions.items():
+            for delivery, (_, envelope) in kept.spool.items():
+                if self.chance("flip", number, name, delivery) < share:
+                    disk.flip_delivery(name, delivery)
+                    known = record.flipped_deliveries.setdefault(name, set())
+                    known.add((delivery, number_of(envelope)))
+                    flipped.append(f"delivery {delivery} of {name}")
+        self.note(station.name, f"has damaged: {', '.join(flipped) or 'nothing'}")
 
     def post(self, station: FaultyStation, message: Any, source: str) -> None:
         """A message for a broker; it is handled at once if the broker is not busy."""

@@ -128,13 +128,18 @@ class CatchingUp:
             news = durable.gaps if durable.gaps != before else ()
             if not (shortcuts.TAKEN and told) or first or news:  # otherwise it would write what is written
                 gaps = tuple([gap for gap in news if gap not in before])
-                self._save_beginning(durable, dict(durable.position), everyone, gaps)
+                self._save(durable, dict(durable.position), gaps, everyone=everyone)
             for origin in list(durable.catching_up):
                 if origin in durable.catching_up:  # a full outbox may have ended it all
                     self._fetch_next(durable, origin)
 
-    def _save_beginning(
-        self, durable: Durable, position: dict[str, int], everyone: bool, gaps: tuple[JournalGap, ...]
+    def _save(
+        self,
+        durable: Durable,
+        position: dict[str, int],
+        gaps: tuple[JournalGap, ...],
+        *,
+        everyone: bool = False,
     ) -> None:
         """Writes from where on everything comes, before anybody relies on it (invariant 3).
 
@@ -198,8 +203,8 @@ class CatchingUp:
         if not agrees(page.upto, page.incarnation, durable.lineages.get(origin, ())):
             return  # it was read before the journal came back older, and is asked for again (invariant 9)
         catching_up.failing_since = None
-        if page.after < page.begins and (gap := self._forks.trimmed(durable, origin, page.begins)):
-            self._save_beginning(durable, {origin: durable.position[origin]}, False, (gap,))
+        if gaps := self._forks.missing(durable, origin, page):
+            self._save(durable, {}, gaps)  # before it is passed, which is written next
         durable.position[origin] = page.upto
         catching_up.limit = 0
         if page.envelopes:

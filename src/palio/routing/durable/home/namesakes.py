@@ -13,6 +13,9 @@ is there is called its *copy* here.
    and journals do not hear how far it is, until all who were ever heard of have been asked and nobody has it
    in a later generation. Until then it reads and delivers, and journals keep for the subscription what that has
    not read. Where it goes, it goes unconfirmed, and its generation grows by less than that of the subscription.
+4. *What is confirmed is the subscription*, though it had gone further once: its later homes had handed it back
+   to this one, whose disk has forgotten that. It begins a generation after all of which anybody knows, so that
+   none of its former homes takes it for a letter that comes late.
 
 Generations are the same at two homes only if two copies went on. Then the home with the larger name has it:
 nobody knows more, and both have to come to the same.
@@ -25,6 +28,7 @@ from collections.abc import Iterable
 from palio.protocol.durable.letters import Newer
 from palio.protocol.durable.peers import Ask, LaterHome
 from palio.routing.durable.desk import Desk, created_at
+from palio.routing.durable.home.endings import FOR_GOOD, Endings
 from palio.routing.durable.home.homes import Homes
 from palio.routing.durable.home.lifecycle import Lifecycle
 from palio.routing.durable.home.subscription import HomeState
@@ -34,8 +38,11 @@ from palio.routing.durable.network.unicast import Unicast
 class Namesakes:
     """What becomes of a subscription here when another of its name is heard of, or itself at another home."""
 
-    def __init__(self, desk: Desk, homes: Homes, lifecycle: Lifecycle, letters: Unicast) -> None:
+    def __init__(
+        self, desk: Desk, homes: Homes, lifecycle: Lifecycle, letters: Unicast, endings: Endings
+    ) -> None:
         self._broker = desk.broker
+        self._endings = endings
         self._homes = homes
         self._lifecycle = lifecycle
         self._letters = letters
@@ -61,14 +68,17 @@ class Namesakes:
             self._letters.write(home, Newer(name, durable.identity))
 
     def later_here(self, ask: Ask) -> tuple[LaterHome, ...]:
-        """Those of the asker's readers that are copies of what is here, or comes here now."""
+        """Those of the asker's readers that are copies of what is here, or comes here now, or was here once."""
         found = []
         for (identity, name), generation in zip(ask.readers, ask.generations, strict=False):
-            durable = self._homes.subscriptions.get(name)
+            durable, broker = self._homes.subscriptions.get(name), self._broker
             if durable is not None and durable.identity == identity:
-                if (generation, ask.asker) < (durable.generation, self._broker):
-                    stored = durable.state is not HomeState.STORING
-                    found.append(LaterHome(identity, self._broker, durable.generation, stored))
+                if (generation, ask.asker) < (durable.generation, broker):
+                    storing = durable.state is HomeState.STORING
+                    later = identity, broker, durable.generation
+                    found.append(LaterHome(*later, "coming" if storing else "here"))
+            elif generation <= self._endings.upto(identity) < FOR_GOOD:
+                found.append(LaterHome(identity, broker, self._endings.upto(identity), "gone"))
         return tuple(found)
 
     def told_of(self, later: Iterable[LaterHome], names: Iterable[str], *, everyone: bool) -> None:
@@ -81,10 +91,11 @@ class Namesakes:
             if durable is None or durable.collecting is None:
                 continue  # it is another one of that name
             known = homes.get(durable.identity, [])
-            if everyone and not known:
+            if everyone and durable.unconfirmed and all(one.state == "gone" for one in known):
                 durable.unconfirmed = False
+                durable.generation = max([durable.generation, *[one.generation + 1 for one in known]])
             for one in known:
-                if one.stored:
+                if one.state == "here":
                     self.hear_of(name, one.reader, one.home, one.generation)
 
     def newer(self, sender: str, letter: Newer) -> None:

@@ -131,7 +131,8 @@ class Serving:
         def found(result: Found) -> None:
             incarnation = incarnation_of(result.upto, self._journal.lineage)
             read = letter.after, result.upto, result.envelopes
-            self._letters.write(sender, Page(letter.reader, *read, incarnation=incarnation, begins=begins))
+            page = Page(letter.reader, *read, incarnation=incarnation, begins=begins, damaged=result.damaged)
+            self._letters.write(sender, page)
 
         def failed(reason: str) -> None:
             self._letters.write(sender, Page(letter.reader, letter.after, letter.after, (), reason))
