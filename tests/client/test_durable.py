@@ -63,6 +63,34 @@ async def test_what_may_be_missing_is_told_to_whoever_attaches_once(caplog):
     ]
 
 
+async def test_what_is_damaged_on_a_disk_is_not_delivered_and_is_told(caplog):
+    """Events by their sequences, when they are read; deliveries that waited by their numbers."""
+    broker = journaling()
+    async with broker as address:
+        disk = broker._host.place.disk
+        async with palio.connect(address) as client:
+            await client.subscribe("n > 9", durable="other")  # for which all is kept
+            await client.publish([{"n": n} for n in range(1, 7)])
+            disk.flip(2)
+            disk.flip(3)
+            desk = await client.subscribe("n > 0", durable="desk", since="all")
+            assert await take(desk, 1) == [1]
+            assert await take(desk, 3, acknowledge=False) == [4, 5, 6]
+            assert [(gap.after, gap.upto, gap.what) for gap in desk.gaps] == [(1, 3, "damaged")]
+            numbers = sorted(disk.subscriptions["desk"].spool)
+            disk.flip_delivery("desk", numbers[1])
+        await broker.crash()
+        await broker.start()
+        async with palio.connect(address) as client:
+            desk = await client.subscribe("n > 0", durable="desk")
+            assert await take(desk, 2) == [4, 6]
+            assert [str(gap) for gap in desk.gaps] == [
+                "broker after 1 up to 3",
+                f"delivery {numbers[1]} at broker",
+            ]
+    assert "A disk has damaged events: the durable subscription 'desk' may miss what it had" in caplog.text
+
+
 async def test_another_event_with_the_sequence_of_one_that_was_acknowledged_is_seen():
     """A journal that came back older gives sequences a second time."""
     async with journaling() as address, palio.connect(address) as client:

@@ -4,11 +4,23 @@ from __future__ import annotations
 
 import random
 from itertools import takewhile
+from typing import get_args
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palio.protocol.durable.lineage import LONGEST_LINEAGE, Incarnation, Lineage, begun, fork_point
+from palio.protocol.durable.lineage import (
+    LONGEST_LINEAGE,
+    MOST_GAPS,
+    GapKind,
+    Incarnation,
+    JournalGap,
+    Lineage,
+    begun,
+    fork_point,
+    runs_of,
+    with_gap,
+)
 from tests.slices import examples
 
 
@@ -84,3 +96,45 @@ def test_a_lineage_is_bounded_and_openings_that_bring_nothing_do_not_count() -> 
     assert len(lineage) == LONGEST_LINEAGE
     assert lineage[-1].number == 399
     assert fork_point(390, lineage[:-5], lineage) == 390
+
+
+def test_gaps_are_bounded_and_what_one_has_named_stays_named() -> None:
+    chance, kinds = random.Random("gaps"), get_args(GapKind)
+    for journals in (1, 2, 5):
+        gaps: tuple[JournalGap, ...] = ()
+        named: set[tuple[str, str, int]] = set()
+        for _ in range(60):
+            origin, what = f"b{chance.randrange(journals)}", chance.choice(kinds[: MOST_GAPS // journals])
+            after = chance.randrange(99)
+            gaps = with_gap(gaps, JournalGap(origin, after, after + 2, 1.0, what))
+            named |= {(origin, what, after + 1), (origin, what, after + 2)}
+            assert len(gaps) <= MOST_GAPS
+            for origin, what, sequence in named:
+                mine = [gap for gap in gaps if (gap.origin, gap.what) == (origin, what)]
+                assert any(gap.after < sequence <= (gap.upto or 0) for gap in mine)
+
+
+def test_a_gap_without_an_end_has_none_with_another_one_either() -> None:
+    gaps: tuple[JournalGap, ...] = (JournalGap("b0", 7, None, 3.0),)
+    for after in range(10, 20):
+        gaps = with_gap(gaps, JournalGap("b0", after, after + 1, 1.0))
+    assert gaps[0] == JournalGap("b0", 7, None, 3.0)
+    assert len(gaps) == MOST_GAPS
+
+
+def test_only_of_more_journals_than_gaps_is_one_forgotten() -> None:
+    gaps: tuple[JournalGap, ...] = ()
+    for number in range(MOST_GAPS + 1):
+        gaps = with_gap(gaps, JournalGap(f"b{number}", 1, 2, 1.0))
+    assert [gap.origin for gap in gaps] == [f"b{number}" for number in range(1, MOST_GAPS + 1)]
+
+
+def test_numbers_are_ranges() -> None:
+    assert runs_of([]) == []
+    assert runs_of([5, 3, 4, 9, 11, 1]) == [(0, 1), (2, 5), (8, 9), (10, 11)]
+
+
+def test_a_gap_is_said_in_words() -> None:
+    said = [str(JournalGap("b0", after, upto, 0.0, "deliveries")) for after, upto in ((2, 3), (2, 1_004))]
+    assert said == ["delivery 3 at b0", "deliveries after 2 up to 1,004 at b0"]
+    assert str(JournalGap("b0", 2, 3, 0.0, "damaged")) == "b0 after 2 up to 3"

@@ -8,6 +8,7 @@ import pytest
 
 from palio.model.filter import Filter
 from palio.model.notification import Notification
+from palio.protocol.durable.lineage import JournalGap
 from palio.routing.durable.effects import Read, Spool, Trim
 from palio.routing.occurrences import Found, Stored
 from palio.store import Journal
@@ -30,6 +31,7 @@ def found_by(driven: Driven, after: int = 0, upto: int = 100) -> list[int]:
     (found,) = driven.do(Read(1, EVERYTHING, after, upto, 100))
     assert isinstance(found, Found)
     assert found.upto == upto
+    assert not set(found.damaged) & {one.sequence for one in found.envelopes}
     return [one.sequence for one in found.envelopes]
 
 
@@ -58,6 +60,45 @@ def test_an_event_with_another_byte_is_put_aside_and_reading_goes_on(
         driven.store.submit([Trim(5)])
         driven.wait_for(lambda: driven.store.statistics().swept == 5)
     assert [one.name for one in listed(url)] == ["b/2", "b/7"]
+
+
+def test_a_read_tells_what_it_has_left_out_as_far_as_it_reaches(url: str) -> None:
+    with Driven(url) as driven:
+        driven.do(append(1, 1, 9))
+    damage_event(url, 2, 3, 7)
+    with Driven(url) as driven:
+        read = [(0, 9, 100), (0, 9, 2), (3, 9, 100), (7, 9, 100)]
+        found = [driven.do(Read(1, EVERYTHING, *place))[0] for place in read]
+        assert [(one.upto, one.damaged) for one in found if isinstance(one, Found)] == [
+            (9, (2, 3, 7)),
+            (4, (2, 3)),
+            (9, (7,)),
+            (9, ()),
+        ]
+
+
+def test_deliveries_that_go_aside_are_named_as_a_gap_of_their_subscription_for_good(url: str) -> None:
+    letters = tuple([(number, 0, envelope(number)) for number in range(1, 7)])
+    with Driven(url) as driven:
+        driven.do(Spool(1, "s", EVERYTHING, add=letters), Spool(2, "other", EVERYTHING, add=letters[:1]))
+    change(url, "UPDATE palio_spool SET checksum = checksum + 1 WHERE delivery IN (2, 3, 5)")
+    for _ in range(2):
+        with Driven(url) as driven:
+            one, other = driven.recovered.subscriptions
+            assert [number for number, *_ in one.spool] == [1, 4, 6]
+            assert [(gap.origin, gap.after, gap.upto, gap.what) for gap in one.gaps] == [
+                ("b", 1, 3, "deliveries"),
+                ("b", 4, 5, "deliveries"),
+            ]
+            assert other.gaps == ()
+    with Driven(url) as driven:  # what is known by then is told with the rest
+        driven.do(Spool(3, "s", gaps=(JournalGap("elsewhere", 3, None, 12.5),)))
+    change(url, "UPDATE palio_spool SET checksum = checksum + 1 WHERE delivery = 6")
+    with Driven(url) as driven:
+        assert [str(gap) for gap in driven.recovered.subscriptions[0].gaps] == [
+            "elsewhere after 3",
+            "delivery 6 at b",
+        ]
 
 
 def test_rows_of_an_earlier_version_have_no_checksum_and_are_read_as_before(url: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
+from time import time
 from typing import TypeAlias
 
 import msgspec
@@ -67,6 +68,7 @@ class MemoryStore:
         place.in_use = True
         place.incarnation = max(place.incarnation + 1, at_least)
         place.disk.open(place.incarnation, new_incarnation())
+        place.disk.put_aside(broker, time())
         recovered = place.disk.recovered()
         horizon = place.disk.last_time - retention
         recent = [one for one in recovered.recent if one[-1] >= horizon]

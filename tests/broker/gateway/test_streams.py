@@ -47,7 +47,7 @@ async def test_a_reader_of_a_durable_stream_is_told_what_may_be_missing():
         async with streaming(session, durable="desk") as stream:
             fields = await stream.next()
             assert fields["event"] == "gap"
-            gap = {"origin": "siena", "after": 17, "upto": None, "noticed": 12.5}
+            gap = {"origin": "siena", "after": 17, "upto": None, "noticed": 12.5, "what": "older"}
             assert json.loads(fields["data"]) == gap
 
 

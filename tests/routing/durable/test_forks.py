@@ -9,6 +9,7 @@ import pytest
 
 from palio.protocol.durable.control import Seek
 from palio.protocol.durable.letters import Fetch
+from palio.protocol.durable.lineage import MOST_GAPS
 from palio.protocol.durable.subscriptions import Detach
 from palio.protocol.envelope import Envelope
 from palio.protocol.peers import Forward, LinkKind
@@ -423,3 +424,26 @@ def test_what_is_confirmed_goes_on_from_where_it_is(seed):
     assert world.disks["b"].subscriptions["s0"].identity == copy.subscriptions["s0"].identity
     publish(world, "c", *range(6, 20))
     assert got(world, "s0") == set(range(1, 20))
+
+
+@seeds
+def test_what_is_damaged_is_passed_over_and_named(seed):
+    """Also where it lies at the end of a page, or all of a page is damaged."""
+    world = network(seed)
+    world.crash("b")
+    publish(world, "a", *range(6, 20))
+    damaged = sorted(world.choose.sample(range(6, 20), world.choose.choice((1, 3, 10, 14))))
+    for sequence in damaged:
+        world.disks["a"].flip(sequence)
+    world.heal()
+    world.run()
+    world.attach("two", "b", "s0", "n > 0")
+    world.run()
+    handed = {entry[7] for entry in world.history if entry[1] == "handed"}  # by their sequences
+    assert handed == set(range(1, 20)).difference(damaged)
+    assert {origin for origin, *_ in gaps(world)} == {"a"}
+    named = {sequence for _, after, upto in gaps(world) for sequence in range(after + 1, upto + 1)}
+    assert named >= set(damaged)
+    if len(gaps(world)) < MOST_GAPS:
+        assert named == set(damaged)
+    assert world.disks["a"].trimmed == 19

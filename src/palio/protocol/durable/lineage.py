@@ -36,7 +36,7 @@ from palio.protocol.base import Moment, Number
 LONGEST_LINEAGE = 64
 
 
-# The gaps of one subscription that are kept. Who has more of them has other things to care about.
+# The gaps of one subscription that are kept. Who has more of them has other things to care about. A guess.
 MOST_GAPS = 8
 
 # Why something is missing: a journal came back older than it was; events, or deliveries, are damaged.
@@ -71,9 +71,9 @@ class JournalGap(msgspec.Struct, frozen=True, array_like=True):
 
     def __str__(self) -> str:
         if self.what == "deliveries" and self.upto is not None:
-            return f"delivery {self.upto:,} at {self.origin}" + (
-                f", and others after {self.after:,}" if self.upto > self.after + 1 else ""
-            )
+            if self.upto == self.after + 1:
+                return f"delivery {self.upto:,} at {self.origin}"
+            return f"deliveries after {self.after:,} up to {self.upto:,} at {self.origin}"
         if self.upto is None:
             return f"{self.origin} after {self.after:,}"
         return f"{self.origin} after {self.after:,} up to {self.upto:,}"
