@@ -6,12 +6,14 @@
 import msgspec
 import pytest
 
+from palio.protocol.durable.lineage import Incarnation
 from palio.protocol.durable.peers import Ask, Marks, Told
 from palio.protocol.durable.subscriptions import GapNoticed
 from palio.routing.effects import Reply, Send
 from palio.sim.faults import violations
 from palio.sim.faults.disk import Disk
 from palio.sim.faults.failures import shrink, story
+from palio.sim.faults.record import OlderDisk
 from palio.sim.faults.run import prepare, simulate
 from palio.sim.faults.scenario import FaultScenario
 from palio.sim.faults.soak import drawn, soak_one, with_older_disks
@@ -169,3 +171,13 @@ def test_a_copied_disk_stays_what_it_is():
     assert [one.id for one in copy.lineage] == ["one"]
     assert copy.recovered() != disk.recovered()
     assert Disk().copied().recovered() == Disk().recovered()
+
+
+def test_whoever_had_gone_on_in_another_lineage_cannot_know_what_was_lost_in_this_one():
+    first, second, third = Incarnation(1, "one", 0), Incarnation(2, "two", 18), Incarnation(3, "three", 20)
+    lost = OlderDisk(1, "b1", (first, third), {"s0": (first, second), "s1": (first,)})
+    assert lost.is_known_at("s0", 18)
+    assert not lost.is_known_at("s0", 19)
+    assert lost.is_known_at("s1", 19)
+    assert not lost.is_known_at("s1", 21)
+    assert not lost.is_known_at("s2", 18)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from palio.protocol.durable.lineage import fork_point
+from palio.protocol.durable.lineage import Lineage, fork_point
 from palio.protocol.durable.peers import Mark, Marks
 from palio.protocol.envelope import Envelope
 from palio.protocol.peers import Forward
@@ -132,17 +132,17 @@ def has_gone_on(world: World, name: str, disk: Disk) -> bool:
     return latest is not None and (here is None or here.generation < latest.generation)
 
 
-def ahead_of(world: World, station: FaultyStation) -> dict[str, frozenset[str]]:
+def ahead_of(world: World, station: FaultyStation) -> dict[str, Lineage]:
     """The subscriptions elsewhere that have read, on disk, what the journal of a broker does not have any more.
 
-    With the incarnations of the journal that they know.
+    With the lineage of the journal that they know.
     """
     found = {}
     for name, kept in _latest(world).items():
         position, lineage = kept.position.get(station.name, 0), kept.lineages.get(station.name, ())
         fork = min(fork_point(position, lineage, station.disk.lineage or lineage), station.disk.head)
         if lineage and position > fork and name not in station.disk.subscriptions:
-            found[name] = frozenset([one.id for one in lineage])
+            found[name] = lineage
     return found
 
 

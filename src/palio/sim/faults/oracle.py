@@ -17,8 +17,10 @@ also where its neighbours have crashed since, and their disks were full or slow 
 ever. What had been confirmed before and is not on the disk any more may be missing; but who had read what this
 disk does not have, at its own home, is told that something may be. A subscription on such a disk is set back
 with it: what it had done is not done, and its numbers are given once more. It gets all that is published when
-it has been told again that it is ready. A journal does not know those any more that became readers later; what
-it trims before it hears of them is told to them, too.
+it has been told again that it is ready. Who had gone on from where two lineages fork knows nothing of the
+other one beyond that: if a disk brings it back, and loses it again before anybody has read there, nobody
+could notice. A journal does not know those any more that became readers later; what it trims before it hears
+of them is told to them, too.
 
 A disk that came back older, and then once more with what was lost, has the former journal again. Homes that had
 gone back to where both fork read on from there: what they had delivered comes again, and what they had passed

@@ -75,17 +75,22 @@ class OlderDisk(NamedTuple):
     """A disk that came back older: when, whose, and what of it is not there any more.
 
     `lineage` is that of the journal that is gone. `ahead` are durable subscriptions elsewhere that had read, on
-    their disks, what the journal does not have now; with the incarnations of it that they know.
+    their disks, what the journal does not have now; with the lineage of it that they know.
     """
 
     moment: int
     broker: str
     lineage: Lineage
-    ahead: dict[str, frozenset[str]]
+    ahead: dict[str, Lineage]
 
     def is_known_at(self, name: str, sequence: int) -> bool:
-        """Whether a subscription was ahead in the journal in which something was lost."""
-        return incarnation_of(sequence, self.lineage) in self.ahead.get(name, ())
+        """Whether a subscription was ahead in the journal in which something was lost.
+
+        Another incarnation that it knows under that sequence says nothing of this one: it had gone on from
+        where both fork.
+        """
+        known = incarnation_of(sequence, self.ahead.get(name, ()))
+        return known != "" and known == incarnation_of(sequence, self.lineage)
 
 
 class Handing(NamedTuple):
