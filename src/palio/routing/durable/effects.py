@@ -151,7 +151,7 @@ class Hand(msgspec.Struct, frozen=True):
 
 
 class ReportGap(msgspec.Struct, frozen=True):
-    """Tell whoever looks after the broker: a journal came back older, or is damaged.
+    """Tell whoever looks after the broker what may be missing: a journal came back older, or is damaged.
 
     It is missing for a durable subscription here; without one, the journal is that of this broker.
     """
