@@ -40,19 +40,9 @@ from palio.sim.faults.steps import (
 from palio.sim.topologies import Layout
 
 Word: TypeAlias = Literal[
-    "close",
-    "early",
-    "hasty",
-    "ending",
-    "stale",
-    "joining",
-    "jolting",
-    "again",
-    "full",
-    "striking",
-    "roaming",
+    "close", "early", "hasty", "ending", "stale", "joining", "jolting", "again", "full", "striking", "roaming",
     "homing",
-]
+]  # fmt: skip
 WORDS: tuple[Word, ...] = get_args(Word)
 KNOTS = tuple(word for word in WORDS if word not in ("close", "early"))
 

@@ -394,8 +394,8 @@ def _was_damaged(record: FaultRecord, taking: Taking, number: int) -> bool:
     if publication.name in record.flipped and _is_named(taking, publication):
         return True
     deliveries = [one for one, of in record.flipped_deliveries.get(taking.name, ()) if of == number]
-    named = [gap for gap in taking.gaps if gap.what == "deliveries" and gap.upto is not None]
-    return any(gap.after < one <= gap.upto for one in deliveries for gap in named if gap.upto is not None)
+    named = [gap for gap in taking.gaps if gap.what == "deliveries"]
+    return any(gap.after < one <= (gap.upto or 0) for one in deliveries for gap in named)
 
 
 def _is_named(taking: Taking, publication: WantedPublication) -> bool:

@@ -56,10 +56,8 @@ class Namesakes:
         if durable is None:
             return
         if durable.identity == identity:
-            is_here = durable.state in (
-                HomeState.BEHIND,
-                HomeState.LIVE,
-            )  # what moves its next home judges
+            # What moves is judged by its next home.
+            is_here = durable.state in (HomeState.BEHIND, HomeState.LIVE)
             if is_here and (durable.generation, self._broker) < (generation, home):
                 self._lifecycle.give_way(durable, home)
         elif created_at(durable.identity) < created_at(identity):
