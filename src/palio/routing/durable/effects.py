@@ -163,7 +163,7 @@ class ReportGap(msgspec.Struct, frozen=True):
 
     @property
     def why(self) -> str:
-        """Why something is missing: what the journal has trimmed, it let go as it did not know of the reader."""
+        """Why something is missing: what a journal has trimmed, it let go as it did not know of the reader."""
         if self.gap.what != "older":
             return "damaged"
         return "trimmed" if self.durable and self.gap.upto is not None else "came back older"
