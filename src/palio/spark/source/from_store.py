@@ -46,8 +46,10 @@ class StoreJournals(Journals):
         require_same(span, journal.lineage())
 
     def hold(self, reader: str, positions: Mapping[str, int], lineages: Mapping[str, Lineage]) -> None:
+        """Of those that are not in this store nothing is said: they are held where they are."""
         for journal, sequence in positions.items():
-            hold(self._url, journal, reader, sequence, lineages.get(journal, ()))
+            if journal in self._journals:
+                hold(self._url, journal, reader, sequence, lineages.get(journal, ()))
 
     def close(self) -> None:
         for journal in self._journals.values():
