@@ -51,6 +51,7 @@ from palio.model.notification import Notification
 from palio.model.patterns.pattern import Pattern
 from palio.protocol.durable.control import Sought
 from palio.protocol.durable.journals import JournalRange, JournalsListed, JournalTrimmed
+from palio.protocol.durable.lineage import Lineage
 from palio.protocol.durable.subscriptions import Changed
 from palio.protocol.inquiries import Hop
 
@@ -357,9 +358,11 @@ class Client:
         """How far the journals in reach are."""
         return self._worker.run(self._client.journals(timeout=timeout))
 
-    def hold(self, reader: str, sequence: int, *, timeout: float | None = None) -> JournalRange:
+    def hold(
+        self, reader: str, sequence: int, *, lineage: Lineage = (), timeout: float | None = None
+    ) -> JournalRange:
         """Have the broker's journal kept for a reader that has everything up to a sequence; -1 ends that."""
-        return self._worker.run(self._client.hold(reader, sequence, timeout=timeout))
+        return self._worker.run(self._client.hold(reader, sequence, lineage=lineage, timeout=timeout))
 
     def trim_journal(
         self, upto: int | None = None, *, dry: bool = False, timeout: float | None = None

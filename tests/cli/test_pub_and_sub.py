@@ -186,6 +186,15 @@ def test_a_durable_subscription_goes_on_where_it_was(command, live):
     assert command("sub", "n > 0", "--durable", "desk-7", "--timeout", "0.3s").stdout == ""
 
 
+def test_it_goes_on_after_an_event_and_says_that_a_journal_is_not_what_it_was(command, live):
+    live.publish(*({"n": n} for n in range(5)))
+    wanted = ("sub", "exists(n)", "--timeout", "10s", "--count", "2", "--since")
+    assert command(*wanted, "siena/3").stdout == '{"n":3}\n{"n":4}\n'
+    gone = command(*wanted, "siena/99")
+    assert gone.stdout == '{"n":0}\n{"n":1}\n'
+    assert "came back older than it was: what it had, siena after 99, may be missing." in gone.stderr
+
+
 def test_a_durable_subscription_is_changed_only_if_that_is_said(command, live):
     wanted = ("--durable", "desk-7", "--timeout", "10s", "--count", "1")
     assert command("sub", "n > 0", "--durable", "desk-7", "--timeout", "0.1s").exit_code == 1
@@ -209,6 +218,8 @@ def test_a_durable_subscription_is_changed_only_if_that_is_said(command, live):
         ("yesterday", "how long ago (90s, 7d)"),
         ("2026-03-28T10:00:00", "Write 2026-03-28T10:00:00Z for UTC"),
         ("-1h", "how long ago (90s, 7d)"),
+        ("2026/01/01", "how long ago (90s, 7d)"),
+        ("siena/x", "write BROKER/SEQUENCE, such as siena/17"),
         ("20260101", "Write 2026-01-01 for a day, @20260101 for seconds since 1970"),
         ("1767225600", "Write @1767225600 for seconds since 1970"),
         ("1h30", "how long ago (90s, 7d)"),

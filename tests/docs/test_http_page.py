@@ -37,6 +37,11 @@ def commands(page):
             yield command, printed
 
 
+def lives(printed):
+    """What is printed, whatever the lives of the broker are called, in which events were numbered."""
+    return re.sub(r"^(id: .+/[0-9]+)@[0-9a-f]+\.[0-9a-f]{16}\.[0-9]+$", r"\1@life", printed, flags=re.MULTILINE)
+
+
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl on this machine")
 def test_every_command_says_what_the_page_says(page, root, environment, tmp_path):
     setting = re.search(r"^PALIO_GATEWAY='(.*)' palio up --name siena$", page, re.MULTILINE)[1]
@@ -63,7 +68,7 @@ def test_every_command_says_what_the_page_says(page, root, environment, tmp_path
                     command, printed = command.replace(shown, real), printed.replace(shown, real)
                 command = command.replace("curl ", "curl --silent --show-error --max-time 20 ", 1)
                 done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=True)
-                assert done.stdout.strip() == printed.strip(), command
+                assert lives(done.stdout.strip()) == lives(printed.strip()), command
                 checked += 1
             assert checked > 12
             assert hook.stdout.readline() == 'order.created 19 {"price":99}\n'

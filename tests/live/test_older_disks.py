@@ -15,6 +15,8 @@ import pytest
 import palio
 from palio.cli.network.broker_status import _gap_sentence, _peers
 from palio.client.durable import DurableSubscription
+from palio.store.copies import back_up
+from palio.store.copies import restore as bring_back
 from tests.live.network import Network, Node, play, until
 
 QUICK = {"tick": 0.2, "settle_within": 0.1}
@@ -115,5 +117,51 @@ def test_what_is_published_on_an_older_disk_arrives_and_the_gap_is_named(
             await again.open(network["b"])
             await until("the gap is named to who comes later", lambda: again.subscription.gaps == [gap])
             await again.client.close()
+
+    play(scene)
+
+
+def test_a_restored_backup_is_told_as_an_event_by_each_broker_that_notices(tmp_path: Path) -> None:
+    """The copy is made of a running broker, and brought back when that has been killed."""
+
+    async def scene() -> None:
+        async with Network(tmp_path, heartbeat=1.0, durable=QUICK) as network:
+            await network.build([("b", "a")])
+            store = f"sqlite:///{network['a'].folder}/data/palio.db"
+            operators = {name: await palio.connect(network["b"].address, name=name) for name in ("one", "two")}
+            notices = await operators["one"].subscribe('palio.notice = "gap"', durable="gaps", ready="network")
+            readers = [
+                await operators["two"].subscribe("count >= 0", durable=name, ready="network")
+                for name in ("desk", "shelf")
+            ]
+            await publish(network["a"], *range(BEFORE))
+            back_up(store, tmp_path / "copy.db")
+            await publish(network["a"], *range(BEFORE, BEFORE + LOST))
+            for reader in readers:
+                found = [(await reader.next(60.0))["count"] for _ in range(BEFORE + LOST)]
+                assert found == list(range(BEFORE + LOST))
+            network["a"].kill()
+            restored = bring_back(tmp_path / "copy.db", store, replace=True)
+            assert restored.heads == {"a": BEFORE}
+            await network["a"].start()
+            await network.linked()
+            await publish(network["a"], 100)
+            told = {}
+            for _ in range(2):
+                event = await notices.next(60.0)
+                told[event["palio.broker"]] = event
+                await event.ack()
+            assert {event["palio.origin"] for event in told.values()} == {"a"}
+            # The one for notices had not got everything: what is not its own moves its position now and then.
+            assert BEFORE < told["b"]["palio.after"] <= BEFORE + LOST
+            assert told["b"]["palio.why"] == "came back older"
+            assert (told["a"]["palio.after"], told["a"]["palio.upto"]) == (BEFORE, BEFORE + LOST)
+            for reader in readers:
+                assert (await reader.next(60.0))["count"] == 100
+            # Two subscriptions miss the same, and it is told once; and whoever looks back finds it there.
+            survey = await operators["one"].survey("exists(palio.notice)", since=0.0)
+            assert survey.count == 2
+            for operator in operators.values():
+                await operator.close()
 
     play(scene)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import secrets
+import shutil
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,22 @@ def a_day_passes(lake: str) -> None:
     for path in Path(lake).rglob("*.parquet"):
         yesterday = path.stat().st_mtime - 86_401
         os.utime(path, (yesterday, yesterday))
+
+
+def backup(url: str) -> Path:
+    """A copy of a store of SQLite as it is now, of which nobody has it open."""
+    store = Path(url.removeprefix("sqlite:///"))
+    copy = store.with_name(f"copy-{secrets.token_hex(4)}.db")
+    shutil.copyfile(store, copy)
+    return copy
+
+
+def come_back(url: str, copy: Path) -> None:
+    """The store is what it was when it was copied."""
+    store = Path(url.removeprefix("sqlite:///"))
+    for file in [store, *store.parent.glob(f"{store.name}-*")]:
+        file.unlink()
+    shutil.copyfile(copy, store)
 
 
 def fill(

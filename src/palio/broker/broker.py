@@ -89,7 +89,7 @@ class BrokerServer:
         registry.beaten = self.accounts.give_back
         self.storing = StoreBridge(settings.limits.unwritten, registry.read, scheduler, log)
         self._runner = runner = EffectRunner(
-            registry, self.storing, counts, self._host, scheduler=scheduler, log=log
+            registry, self.storing, counts, self._host, broker=settings.name, scheduler=scheduler, log=log
         )
         guard = RequestGuard(settings, self.now)
         self.admission = Admission(settings, self.access, guard, registry, counts, runner.handle, log)

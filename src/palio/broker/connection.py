@@ -90,6 +90,7 @@ class BrokerConnection(asyncio.Protocol):
         self._token = token
         self._border: tuple[Any, Border | None] = None, None
         self.role: Role | None = None
+        self.knows: frozenset[str] = frozenset()  # of what not everyone knows, by its name on the wire
         self.name = ""  # of a session: with its principal's name before it
         self.principal: Principal = ANYONE
         self.state = ConnectionState.CONNECTING
@@ -390,6 +391,7 @@ class BrokerConnection(asyncio.Protocol):
         is_client = greet.role is Role.CLIENT
         self.name = self.principal.own(greet.name) if is_client else greet.name
         self.role = greet.role
+        self.knows = frozenset(greet.knows)
         if is_client:
             self._work_for(self.principal.name)
             if self.principal.name:

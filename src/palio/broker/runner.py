@@ -20,6 +20,7 @@ from palio.broker.border import bounced
 from palio.broker.connection import BrokerConnection
 from palio.broker.counts import BrokerCounts
 from palio.broker.host import Host
+from palio.broker.notices import Notices
 from palio.broker.registry import Registry
 from palio.broker.request_guard import answered
 from palio.broker.scheduling import Scheduler
@@ -33,6 +34,7 @@ from palio.protocol.envelope import Envelope
 from palio.protocol.frames import MAX_FRAME
 from palio.protocol.inquiries import Requested, Respond
 from palio.protocol.requests import Refused
+from palio.protocol.vocabulary import OPTIONAL
 from palio.routing.durable.effects import STORE_EFFECTS, Hand, ReportGap
 from palio.routing.effects import CloseLink, Deliver, Effect, Reply, Send, SetTimer
 from palio.routing.router import Router
@@ -67,6 +69,7 @@ class EffectRunner:
         counts: BrokerCounts,
         host: Host,
         *,
+        broker: str,
         scheduler: Scheduler,
         log: logging.Logger,
     ) -> None:
@@ -78,6 +81,7 @@ class EffectRunner:
         self._counts = counts
         self._now = host.now
         self._log = log
+        self._notices = Notices(broker, self.handle, advertises=self._advertises)
         self._changed = host.changed
         self._timers = Timers(host.call_at, self.on_timer)
         self._to_store: list[Any] = []
@@ -93,6 +97,9 @@ class EffectRunner:
             ReportGap: self._report_gap,
             **dict.fromkeys(STORE_EFFECTS, self._to_store.append),
         }
+
+    def _advertises(self) -> bool:
+        return self.router.configuration.advertisements
 
     # In
 
@@ -180,6 +187,8 @@ class EffectRunner:
             self._counts.refused_requests[effect.answer.error] += 1
         if connection is None:
             return
+        if type(effect.answer) in OPTIONAL and type(effect.answer).__name__.lower() not in connection.knows:
+            return  # the other end would take it for an error, and leave
         try:
             answer = answered(effect.answer, connection.principal)
         except UnlistedMessage as problem:
@@ -226,6 +235,8 @@ class EffectRunner:
         else:
             sentence = "A durable subscription misses what a journal has trimmed: one of them came back older."
         self._log.warning(sentence, extra=extra | ({"durable": effect.durable} if effect.durable else {}))
+        if self._notices.gap(effect):
+            asyncio.get_running_loop().call_soon(self._notices.publish)
 
     # What cannot be said
 

@@ -15,6 +15,7 @@ from palio.client.content import Properties
 from palio.client.dialling import Backoff
 from palio.client.states import State
 from palio.client.subscription import WhenFull
+from palio.protocol.durable.lineage import Lineage
 
 Ready: TypeAlias = Literal["broker", "network"]
 
@@ -49,6 +50,7 @@ class Subscribing(TypedDict, total=False):
     dialect: str
     since: Since | None
     after: Mapping[str, int] | None
+    lineages: Mapping[str, Lineage] | None
     ready: Ready
     limit: int
     when_full: WhenFull

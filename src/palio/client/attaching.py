@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 from palio.client.dialling import Backoff
 from palio.model.filter import Filter
 from palio.model.values import check_time
+from palio.protocol.durable.lineage import Lineage
 from palio.protocol.durable.retry import Retry
 from palio.protocol.durable.subscriptions import Attach
 from palio.protocol.durable.wishes import require_sound
@@ -55,6 +56,7 @@ def attach_request(
     since: Since | None,
     *,
     after: Mapping[str, int] | None = None,
+    lineages: Mapping[str, Lineage] | None = None,
     in_flight: int | None,
     anew: bool,
     as_is: bool,
@@ -73,6 +75,8 @@ def attach_request(
         more["since"] = as_seconds(since, 0.0)
     if after is not None:
         more["after"] = {**more.get("after", {}), **after}
+    if lineages:
+        more["lineages"] = dict(lineages)
     if temporary or linger is not None:
         more["linger"] = LINGER if linger is None else float(linger)
     if attempts is not None or backoff is not None:

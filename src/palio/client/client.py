@@ -29,6 +29,7 @@ from palio.model.advertisement import Advertisement
 from palio.model.body import Body
 from palio.model.filter import Filter
 from palio.model.notification import Notification
+from palio.protocol.durable.lineage import Lineage
 from palio.protocol.durable.wishes import WrongAttachment
 from palio.protocol.heartbeat import HEARTBEAT
 
@@ -238,6 +239,7 @@ class Client(QueryMethods):
         dialect: str = "palio",
         since: Since | None = None,
         after: Mapping[str, int] | None = None,
+        lineages: Mapping[str, Lineage] | None = None,
         ready: Ready = "broker",
         limit: int = DEFAULT_LIMIT,
         when_full: WhenFull = "drop-newest",
@@ -275,6 +277,12 @@ class Client(QueryMethods):
         ends with this client, and events need not be acknowledged. Of the brokers that are named in `after`,
         which goes with `since`, only what follows those sequences is wanted.
 
+        A journal may have come back older than it was when the position was noted, and have given its sequences
+        again (docs/delivery.md). With the `lineages` of the journals, as `journals` told them then, the
+        subscription goes on exactly where it was the same; without them that is noticed only where a journal
+        has never come as far as the position, and the present life of its broker is what comes. What may be
+        missing is in `gaps`.
+
         `into` is a type to decode events into (a dataclass, a `msgspec.Struct`, a `TypedDict` or a model of
         pydantic): `event.value` is an object of it. What cannot be decoded is a dead letter of a durable
         subscription; otherwise `UndecodableEvent` is raised in its place.
@@ -310,6 +318,7 @@ class Client(QueryMethods):
                 wanted,
                 since,
                 after=after,
+                lineages=lineages,
                 in_flight=in_flight,
                 anew=anew,
                 as_is=change,

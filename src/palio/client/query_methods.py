@@ -32,6 +32,7 @@ from palio.protocol.durable.journals import (
 )
 from palio.protocol.durable.journals import Replay as ReplayRequest
 from palio.protocol.durable.journals import Survey as SurveyRequest
+from palio.protocol.durable.lineage import Lineage
 from palio.protocol.durable.subscriptions import Attach, Discard, Discarded, Finish, Requeue, Requeued
 from palio.protocol.inquiries import Hop, Inspect, Request, Trace, Traced
 from palio.protocol.subjects import subject_of
@@ -146,12 +147,15 @@ class QueryMethods:
         listed: JournalsListed = await self._ask(ListJournals(self._number()), timeout)
         return listed
 
-    async def hold(self, reader: str, sequence: int, *, timeout: float | None = None) -> JournalRange:
+    async def hold(
+        self, reader: str, sequence: int, *, lineage: Lineage = (), timeout: float | None = None
+    ) -> JournalRange:
         """Have this broker's journal kept for a reader that has everything up to a sequence; -1 ends that.
 
-        Returns when it is on disk, and what the journal has.
+        With the `lineage` of the journal that was read, as `journals` tells it, a journal that came back older
+        is kept from where it was the same. Returns when it is on disk, and what the journal has.
         """
-        held: Held = await self._ask(Hold(self._number(), reader, sequence), timeout)
+        held: Held = await self._ask(Hold(self._number(), reader, sequence, lineage), timeout)
         return held.journal
 
     # For operators

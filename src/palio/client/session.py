@@ -29,6 +29,7 @@ from palio.protocol.greeting import PROTOCOL, Greet, Role, Welcome
 from palio.protocol.heartbeat import Ping, Pong
 from palio.protocol.requests import Accepted, Ended, Published, Ready, Refused
 from palio.protocol.subjects import subject_of
+from palio.protocol.vocabulary import KNOWN
 
 Result = TypeVar("Result")
 
@@ -90,7 +91,7 @@ class ClientSession:
 
     async def _connect(self, within: float) -> None:
         options = self.options
-        greet = Greet(PROTOCOL, Role.CLIENT, self.name, options.token, heartbeat=options.heartbeat)
+        greet = Greet(PROTOCOL, Role.CLIENT, self.name, options.token, heartbeat=options.heartbeat, knows=KNOWN)
         connection, welcome = await dial(
             self._addresses,
             lambda: ClientConnection(

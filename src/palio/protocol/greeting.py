@@ -28,7 +28,9 @@ class Greet(WireMessage, frozen=True):
 
     `name` is a client's own identity, the same whenever it comes back: a session of that name that is still
     there gives way, and notifications published again with the same id are recognised. A peer's is its
-    broker's name; `kind` and `cost` are what the broker that connects wants the other to be to it.
+    broker's name; `kind` and `cost` are what the broker that connects wants the other to be to it. `knows` are
+    the kinds of messages that not everyone who speaks this version knows (`OPTIONAL`), and who connects does:
+    nobody is told others, as what is not known ends a connection.
     """
 
     protocol: str
@@ -38,6 +40,7 @@ class Greet(WireMessage, frozen=True):
     kind: LinkKind = LinkKind.PEER
     cost: float = 1.0
     heartbeat: float = HEARTBEAT
+    knows: tuple[str, ...] = ()
 
     def __repr__(self) -> str:  # the token is a secret
         return f"Greet({self.protocol!r}, {self.role}, {self.name!r})"

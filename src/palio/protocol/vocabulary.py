@@ -59,6 +59,9 @@ TO_CLIENTS: frozenset[type] = frozenset(
 )
 _UNASKED = {requests.Ready, subscriptions.DurableReady, *get_args(_Told), inquiries.Requested}
 ANSWERS = TO_CLIENTS - _UNASKED - {deliveries.Events, deliveries.Handed, deliveries.Lost}
+# What clients hear only if they have said that they know it: it came into this version of the protocol later.
+OPTIONAL: frozenset[type] = frozenset({subscriptions.GapNoticed})
+KNOWN: tuple[str, ...] = tuple(sorted([kind.__name__.lower() for kind in OPTIONAL]))
 # What a broker hears from clients, and from its neighbours.
 FROM_CLIENTS: frozenset[type] = frozenset({*get_args(ClientMessage), inquiries.Inspect})
 FROM_BROKERS: frozenset[type] = frozenset(get_args(BrokerMessage))

@@ -60,6 +60,32 @@ class DataLoss(PalioError):
     )
 
 
+class JournalForked(PalioError):
+    """What was read of a journal is not what it has now: it came back older, and gave sequences again.
+
+    Up to `fork` both are the same; None where nobody can tell, as whoever read it knew of no lineages.
+    """
+
+    journal: str
+    position: int
+    fork: int | None
+    head: InitVar[int] = 0
+
+    def sentence(self, head: int) -> str:
+        if self.fork is None:
+            return (
+                f"The journal {self.journal!r} ends with {head}, and was read up to {self.position}: it came "
+                "back older than it was. From where on it is another one cannot be told, as an earlier version "
+                "of Palio has written down how far it was read. Begin anew: in another lake or folder, or with "
+                "another checkpoint."
+            )
+        return (
+            f"The journal {self.journal!r} came back older than it was: what is wanted of it up to "
+            f"{self.position} is another one's after {self.fork}. Archive it, if that is for a lake "
+            "(`palio spark archive` goes on there), or look anew."
+        )
+
+
 class JournalMissing(PalioError):
     """Journals of brokers that cannot be reached now."""
 

@@ -22,12 +22,13 @@ from sqlalchemy.exc import SQLAlchemyError
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
 from palio.model.naming import event_name
+from palio.protocol.durable.lineage import Lineage
 from palio.store import schema
 from palio.store.errors import JournalTrimmed, NoSuchJournal
 from palio.store.lake.reading import Archive
 from palio.store.opening import backend_of, refusal
 from palio.store.reading import DamagedRow, Entry, JournalSelection, StoredRow
-from palio.store.records import from_column, to_column
+from palio.store.records import from_column, lineage_in, to_column
 
 log = logging.getLogger("palio.store")
 
@@ -75,6 +76,11 @@ class Journal:
             self.close()
             raise
 
+    def lineage(self) -> Lineage:
+        """Its lineage now: those of its openings that have brought something, and the last one."""
+        with self._transaction() as connection:
+            return lineage_in(connection, self._broker)
+
     def range(self) -> Range:
         """What there is now."""
         with self._transaction():
@@ -96,6 +102,8 @@ class Journal:
         """
         wanted = filter or Filter.parse("true")
         selection = JournalSelection(self._broker, wanted, since, until)
+        if self._archive is not None:
+            self._archive.lineage = self.lineage()
         begun = False
         while True:
             with self._transaction() as connection:

@@ -11,14 +11,16 @@ from __future__ import annotations
 from operator import attrgetter
 
 import msgspec
+from sqlalchemy import Connection
 
 from palio.model.body import Body
 from palio.model.notification import Notification
 from palio.protocol.durable.attempts import Failures
-from palio.protocol.durable.lineage import JournalGap, Lineage
+from palio.protocol.durable.lineage import Incarnation, JournalGap, Lineage
 from palio.protocol.durable.retry import Retry
 from palio.protocol.envelope import Envelope
 from palio.routing.durable.facts import Fact
+from palio.store import schema
 
 # A notification in an envelope is its body.
 _encode = encode_body = encode_envelope = msgspec.msgpack.Encoder(enc_hook=attrgetter("body")).encode
@@ -84,6 +86,13 @@ def decode_lineage(data: bytes | None) -> Lineage:
 def decode_gaps(data: bytes | None) -> tuple[JournalGap, ...]:
     """The gaps that a column keeps. Raises `msgspec.DecodeError`."""
     return () if data is None else _read_gaps(data)
+
+
+def lineage_in(connection: Connection, broker: int) -> Lineage:
+    """The lineage of a journal as it is on disk."""
+    table = schema.lineage
+    rows = connection.execute(table.select().where(table.c.broker == broker).order_by(table.c.number))
+    return tuple([Incarnation(row.number, row.id, row.begins) for row in rows])
 
 
 def fact_columns(fact: Fact) -> dict[str, str]:

@@ -32,6 +32,7 @@ from palio.store.records import (
     decode_retry,
     encode_some,
     from_column,
+    lineage_in,
     to_column,
 )
 from palio.store.transaction import KeptSubscriptions, StoredSubscription, StoreStanding
@@ -111,8 +112,7 @@ def _begin(connection: Connection, broker: int, incarnation: Incarnation) -> Lin
     """Writes that an incarnation of a journal begins. Returns its lineage."""
     table = schema.lineage
     mine = table.c.broker == broker
-    rows = connection.execute(table.select().where(mine).order_by(table.c.number))
-    lineage = begun(tuple([Incarnation(row.number, row.id, row.begins) for row in rows]), incarnation)
+    lineage = begun(lineage_in(connection, broker), incarnation)
     numbers = [one.number for one in lineage]
     connection.execute(table.delete().where(mine, table.c.number.not_in(numbers)))
     connection.execute(table.insert().values(broker=broker, **msgspec.structs.asdict(incarnation)))

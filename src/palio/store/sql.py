@@ -88,6 +88,8 @@ class SqlStore:
             if isinstance(problem, SQLAlchemyError):
                 raise refusal(backend, problem) from None
             raise
+        if archive is not None:
+            archive.lineage = entered.lineage
         lake_thread = None if archive is None else LakeThread(archive, broker, completed)
         recovered = msgspec.structs.replace(recovered, archived=archive is not None)
         writer = Writer(

@@ -6,7 +6,7 @@ import pytest
 
 import palio.sync
 import palio.testing
-from tests.spark.filling import fill
+from tests.spark.filling import backup, come_back, fill
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
@@ -20,7 +20,8 @@ def test_archive_trim_and_forget(spark, command, tmp_path):
     fill(url, [{"x": n, "class": "a"} for n in range(40)])
     done = command("spark", "archive", url, "--lake", lake)
     assert done.exit_code == 0, done.output
-    assert lines(done)[0] == {"version": 2, "events": 40, "quarantined": 0, "files": 1, "merged": 0, "swept": 0}
+    counts = {"version": 2, "events": 40, "quarantined": 0, "files": 1, "merged": 0, "swept": 0}
+    assert lines(done)[0] == counts | {"gaps": []}
     fill(url, [{"x": n, "class": "a"} for n in range(40, 50)])
     trimmed = command("journal", "trim", "--store", url, "--yes")
     assert lines(trimmed) == [{"journal": "b", "first": 41, "last": 50}]
@@ -34,6 +35,21 @@ def test_archive_trim_and_forget(spark, command, tmp_path):
     assert lines(command("journal", "trim", "--store", url, "--yes")) == [
         {"journal": "b", "first": 51, "last": 50}
     ]
+
+
+def test_an_archive_says_that_a_journal_came_back_older(spark, command, tmp_path):
+    url, lake = f"sqlite:///{tmp_path}/palio.db", str(tmp_path / "lake")
+    fill(url, [{"x": n} for n in range(10)])
+    copy = backup(url)
+    fill(url, [{"x": n} for n in range(10, 20)])
+    assert command("spark", "archive", url, "--lake", lake).exit_code == 0
+    come_back(url, copy)
+    fill(url, [{"x": n} for n in range(100, 105)])
+    done = command("spark", "archive", url, "--lake", lake)
+    (gap,) = lines(done)[0]["gaps"]
+    assert (lines(done)[0]["events"], gap["origin"], gap["after"], gap["upto"]) == (5, "b", 20, None)
+    assert "The journal of b came back older than it was: what it had after 20 may be missing." in done.stderr
+    assert done.exit_code == 0
 
 
 def test_what_is_wrong_is_a_sentence(spark, command, tmp_path):

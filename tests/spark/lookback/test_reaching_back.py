@@ -235,13 +235,26 @@ async def test_a_lake_that_ends_before_the_journal_begins_is_an_error(spark, tmp
     scene = Scene(spark, tmp_path)
     scene.fill(numbered(50))
     archive(spark, scene.url, scene.place)
-    other = Scene(spark, tmp_path / "other", lake=scene.place)  # the same name, another journal
-    other.fill(numbered(80))
-    assert trim_store(other.url, "b", 70).journal.trimmed == 70
-    async with other, other.connect() as client:
+    hold(scene.url, "b", reader_of(Lake(scene.place).state()), -1)  # somebody has given up the lake
+    scene.fill(numbered(30, 50))
+    assert trim_store(scene.url, "b", 70).journal.trimmed == 70
+    async with scene, scene.connect() as client:
         history = await client.subscribe("true", since="all")
         assert await take(history, 50) == list(range(50))
         with pytest.raises(HistoryUnavailable, match="up to 50, and the journal itself begins with 71"):
+            await history.next(timeout=20)
+
+
+async def test_nothing_comes_from_the_lake_of_another_journal_of_the_same_name(spark, tmp_path):
+    scene = Scene(spark, tmp_path)
+    scene.fill(numbered(50))
+    archive(spark, scene.url, scene.place)
+    other = Scene(spark, tmp_path / "other", lake=scene.place)
+    other.fill(numbered(80, 100))
+    trim_store(other.url, "b", 70)
+    async with other, other.connect() as client:
+        history = await client.subscribe("true", since="all")
+        with pytest.raises(HistoryUnavailable, match="up to 0, and the journal itself begins with 71"):
             await history.next(timeout=20)
 
 

@@ -92,7 +92,7 @@ def test_ranges_through_a_broker_and_what_is_missing():
             (batch,) = journals.read(Span(standing.journal, 3, 7), WantedEvents())
             assert batch.column("sequence").to_pylist() == [4, 5, 6, 7]
             assert palio.Notification.decode(batch.column("payload")[0].as_py())["x"] == 3
-            journals.hold("query", [(standing.journal, 4)])
+            journals.hold("query", {standing.journal: 4}, {standing.journal: standing.lineage})
 
 
 def test_offsets_are_divided_by_what_there_is():

@@ -12,7 +12,8 @@ from palio.broker.gateway.openapi import Parameter
 from palio.model.errors import WrongParameter
 
 KEY_PATTERN = "^[!-~]{1,200}$"
-POSITION_PATTERN = "^[^,]+[/:][0-9]{1,18}(,[^,]+[/:][0-9]{1,18})*$"
+_PLACE = "[^,@]+[/:][0-9]{1,18}(@[0-9a-z.-]{1,120})?"
+POSITION_PATTERN = f"^{_PLACE}(,{_PLACE})*$"
 Key = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": KEY_PATTERN})]
 KEY = Parameter("Idempotency-Key", Key, "What is sent again with the same key is done once.", "header")
 _NUMBER = re.compile(r"-?[0-9]{1,20}(\.[0-9]{1,20})?([eE][+-]?[0-9]{1,3})?")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import time
+from collections.abc import Mapping
 from typing import Annotated, Literal
 from urllib.parse import quote, unquote
 
@@ -18,10 +20,15 @@ from palio.model.filter import Filter
 from palio.model.formats import PLAIN_JSON, STRUCTURED, Format
 from palio.model.moments import parse_since
 from palio.model.naming import event_name, read_event_name
+from palio.protocol.durable.lineage import Incarnation, Lineage, lineage_at
 
 # Origins that the id of an event names; a stream from more cannot be resumed.
 MAX_ORIGINS = 64
 LONGEST_WAIT = 86_400.0
+# Behind a position: the incarnation of the journal that numbered it (`palio.protocol.durable.lineage`); behind
+# the name of an event, when it was published.
+_INCARNATION = re.compile(r"(?P<number>[0-9a-f]{1,15})\.(?P<id>[0-9a-z-]{1,64})\.(?P<begins>[0-9]{1,18})")
+_TIME = re.compile(r"t(?P<time>[0-9]{1,18}(\.[0-9]{1,18})?(e[+-]?[0-9]{1,2})?)")
 
 Shape = Literal["json", "cloudevents"]
 # As it was published, or as a CloudEvent in any case.
@@ -92,6 +99,7 @@ class StreamWanted(msgspec.Struct, frozen=True):
     durable: str | None = None
     since: str | float | None = None
     after: dict[str, int] | None = None
+    lineages: dict[str, Lineage] | None = None  # of the journals that this is a position in
     last: str | None = None
     shape: Shape = "json"
     wait: float | None = None
@@ -114,7 +122,7 @@ def read_position(text: str) -> dict[str, int]:
     """The id of an event: origins and sequences. Raises `WrongParameter`."""
     position: dict[str, int] = {}
     for part in text.split(","):
-        named = read_event_name(part)
+        named = read_event_name(part.partition("@")[0])
         if named is None:
             raise WrongParameter("Last-Event-ID", "This is no id of an event of a stream, such as siena/17.")
         position[unquote(named[0])] = named[1]
@@ -123,8 +131,39 @@ def read_position(text: str) -> dict[str, int]:
     return position
 
 
-def write_position(position: dict[str, int]) -> str:
-    return ",".join(event_name(quote(origin, safe=""), sequence) for origin, sequence in position.items())
+def read_lineages(text: str) -> dict[str, Lineage]:
+    """In which incarnations of journals the events of a position were numbered, as far as its id says so."""
+    lineages: dict[str, Lineage] = {}
+    for part in text.split(","):
+        name, _, mark = part.partition("@")
+        found, named = _INCARNATION.fullmatch(mark), read_event_name(name)
+        if found is not None and named is not None:
+            one = Incarnation(int(found["number"], 16), found["id"], int(found["begins"]))
+            lineages[unquote(named[0])] = (one,)
+    return lineages
+
+
+def read_time(text: str) -> float | None:
+    """When an event was published, if its id says so: what tells it apart from another one of its name."""
+    found = _TIME.fullmatch(text.partition("@")[2])
+    return None if found is None else float(found["time"])
+
+
+def write_position(position: dict[str, int], lineages: Mapping[str, Lineage] | None = None) -> str:
+    """The id of an event, with who numbered what it names, where that is known."""
+    return ",".join(
+        event_name(quote(origin, safe=""), sequence) + _mark(sequence, (lineages or {}).get(origin, ()))
+        for origin, sequence in position.items()
+    )
+
+
+def write_event(origin: str, sequence: int, time: float) -> str:
+    """The id of an event of a durable subscription."""
+    return f"{event_name(quote(origin, safe=''), sequence)}@t{time!r}"
+
+
+def _mark(sequence: int, lineage: Lineage) -> str:
+    return "".join([f"@{one.number:x}.{one.id}.{one.begins}" for one in lineage_at(sequence, lineage)[-1:]])
 
 
 def read_wanted(call: Call) -> StreamWanted:
@@ -154,6 +193,7 @@ def read_wanted(call: Call) -> StreamWanted:
         durable,
         read_since(query.get("since")),
         positions[0] if positions and durable is None else None,
+        read_lineages(given[0]) if given and durable is None else None,
         given[0] if given else None,
         shape,  # type: ignore[arg-type]
         read_number("wait", query["wait"], 0, LONGEST_WAIT) if "wait" in query else None,

@@ -3,6 +3,8 @@
 - A plain stream is a transient subscription. Each event has an id: where the stream is in the journals. Whoever
   comes back with the last one (`Last-Event-ID`, as browsers do by themselves) goes on right there, and `since`
   begins in the past: both are subscriptions that end with the stream, and what was sent counts as done with.
+  An id also says in which lives of the brokers the journals were, as far as this broker knows: whoever comes
+  back to a journal that came back older gets what follows where both were the same, and `event: gap`.
 - A `durable` stream takes the events of a durable subscription. There is no way back in a stream, so what was
   sent is acknowledged by coming back: `Last-Event-ID` says up to which event all of the former stream has been
   received. What it does not name comes again. A stream ends by itself when `WINDOW` events are out, for its
@@ -34,7 +36,9 @@ from palio.broker.gateway.stream_request import (
     STREAM,
     StreamWanted,
     read_position,
+    read_time,
     read_wanted,
+    write_event,
     write_position,
 )
 from palio.broker.gateway.visitor import Visitor
@@ -42,6 +46,8 @@ from palio.model.errors import PalioError
 from palio.model.filter import Filter
 from palio.model.formats import to_json
 from palio.protocol.deliveries import Events, Handed, Lost
+from palio.protocol.durable.journals import JournalRange, JournalsListed, ListJournals
+from palio.protocol.durable.lineage import going_on
 from palio.protocol.durable.retry import Patience
 from palio.protocol.durable.subscriptions import (
     Acknowledged,
@@ -65,7 +71,9 @@ MAX_REMEMBERED = 1_000
 # Events that are written as text in one turn: about a millisecond.
 AT_ONCE = 32
 _TAKER = Patience(in_flight=WINDOW, acknowledge_within=86_400.0)  # until the reader comes back or goes away
-Key = tuple[str, int]
+# Seconds for which events wait to have ids that say in which lives of the brokers they were numbered.
+_LEARN_WITHIN = 1.0
+Key = tuple[str, int, float | None]  # when it was published, unless an id of an earlier version does not say so
 _RETRY = 500  # milliseconds until a browser comes back
 
 
@@ -108,9 +116,13 @@ class Streams:
         assert wanted.durable is not None
         if not wanted.last:
             return frozenset()
-        last = next(iter(read_position(wanted.last).items()))
+        origin, sequence = next(iter(read_position(wanted.last).items()))
+        time = read_time(wanted.last)
         sent = self._sent.get((owner, wanted.durable), [])
-        return frozenset(sent[: sent.index(last) + 1] if last in sent else [last])
+        for place, key in enumerate(sent):
+            if key == (origin, sequence, key[2] if time is None else time):
+                return frozenset(sent[: place + 1])
+        return frozenset([(origin, sequence, time)])
 
     def _remember(self, owner: str, name: str, sent: list[Key]) -> None:
         self._sent[owner, name] = sent
@@ -128,6 +140,8 @@ class _StreamReader:
         self._filter = wanted.filter or Filter()
         self._since = "now" if wanted.since is None else wanted.since
         self._position = dict(wanted.after or {})
+        self._lineages = dict(wanted.lineages or {})  # of the journals
+        self._epoch = -1  # in which these were asked for
 
     async def begin(self) -> None:
         await self.visitor.ask(Subscribe("stream", self._filter))
@@ -147,11 +161,13 @@ class _StreamReader:
                     case None:
                         yield b": still here\n\n"
                     case Events():
+                        await self._learn(message.envelopes[-1].epoch)
                         for at in range(0, len(message.envelopes), AT_ONCE):
                             yield await self.visitor.do(
                                 partial(self._texts, message.envelopes[at : at + AT_ONCE])
                             )
                     case Handed():
+                        await self._learn(message.deliveries[-1][-1].epoch)
                         text = await self.visitor.do(partial(self._handed, message))
                         if text:
                             yield text
@@ -167,6 +183,23 @@ class _StreamReader:
                         return
         except PalioError as problem:
             yield _named("end", details(problem))
+
+    async def _learn(self, epoch: int) -> None:
+        """Find out in which lives brokers number their journals, when that may have changed."""
+        if self.visitor.journal and (self._epoch < 0 or epoch not in (0, self._epoch)):
+            self._epoch = epoch
+            with suppress(PalioError):  # then ids do not say it
+                listed: JournalsListed = await self.visitor.ask(ListJournals(0), _LEARN_WITHIN)
+                for one in listed.journals:
+                    self._meet(one)
+
+    def _meet(self, journal: JournalRange) -> None:
+        """A place in a journal that came back older is where it was the same, until something comes of it."""
+        origin, theirs = journal.origin, journal.lineage
+        place, mine = self._position.get(origin), self._lineages.get(origin, ())
+        if place is not None and theirs:
+            self._position[origin] = going_on(place, mine, theirs, journal.head)
+        self._lineages[origin] = theirs
 
     @property
     def is_full(self) -> bool:
@@ -186,7 +219,7 @@ class _StreamReader:
         self._position[envelope.origin] = envelope.sequence
         if not self.visitor.journal or len(self._position) > MAX_ORIGINS:
             return ""
-        return write_position(self._position)
+        return write_position(self._position, self._lineages)
 
     def _texts(self, envelopes: tuple[Envelope, ...]) -> bytes:
         return b"".join([self._text(one) for one in envelopes])
@@ -205,9 +238,15 @@ class _Reaching(_StreamReader):
         self._name = f"{visitor.name}-since"
 
     async def begin(self) -> None:
-        after = self._wanted.after
         attach = Attach(
-            self._name, self._filter, since=self._since, anew=True, linger=0.0, in_flight=WINDOW, after=after
+            self._name,
+            self._filter,
+            since=self._since,
+            anew=True,
+            linger=0.0,
+            in_flight=WINDOW,
+            after=self._wanted.after,
+            lineages=self._wanted.lineages,
         )
         await self.visitor.ask(attach)
 
@@ -258,8 +297,8 @@ class _Durable(_StreamReader):
     def _handed(self, message: Handed) -> bytes:
         known, parts = [], []
         for number, _, envelope in message.deliveries:
-            key = envelope.origin, envelope.sequence
-            if key in self._received:
+            key = envelope.origin, envelope.sequence, envelope.time
+            if not self._received.isdisjoint((key, (*key[:2], None))):
                 known.append(number)
             else:
                 self._sent.append(key)
@@ -268,8 +307,11 @@ class _Durable(_StreamReader):
             self.visitor.say(Acknowledged(self._name, tuple(known)))
         return b"".join(parts)
 
+    async def _learn(self, epoch: int) -> None:
+        """Its ids name events, and no places in journals."""
+
     def _id(self, envelope: Envelope) -> str:
-        return write_position({envelope.origin: envelope.sequence})
+        return write_event(envelope.origin, envelope.sequence, envelope.time)
 
 
 class EventStream(Response):

@@ -25,7 +25,7 @@ from palio.protocol.greeting import CONNECTION, PROTOCOL, Greet, Role, Welcome
 from palio.protocol.heartbeat import Bye, Heartbeat
 from palio.protocol.requests import Refused
 from palio.protocol.subjects import subject_of
-from palio.protocol.vocabulary import ANSWERS, TO_CLIENTS, AnyMessage
+from palio.protocol.vocabulary import ANSWERS, KNOWN, TO_CLIENTS, AnyMessage
 from palio.transport.buffered import BufferedTransport
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Visitor:
             self.connection, self._hear, self._lost, credentials.address, peercert=credentials.certificate
         )
         heartbeat = broker.settings.heartbeat
-        greet = Greet(PROTOCOL, Role.CLIENT, name, credentials.token, heartbeat=heartbeat)
+        greet = Greet(PROTOCOL, Role.CLIENT, name, credentials.token, heartbeat=heartbeat, knows=KNOWN)
         self._conversation: Conversation[asyncio.Future[Any]] = Conversation(
             Heartbeat(heartbeat, self._loop.time()), decode, self._put, greet=greet, hears=TO_CLIENTS
         )

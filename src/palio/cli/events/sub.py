@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from functools import partial
 from typing import Annotated, Any, TypedDict
 
@@ -11,22 +10,25 @@ import msgspec
 import typer
 
 from palio.cli.input.inputs import Dialect
+from palio.cli.input.positions import parse_beginning
 from palio.cli.output.formats import Format, FormatText, format_of
 from palio.cli.program.connecting import Server, Timeout, connected, for_at_most, run
 from palio.cli.program.dressing import argument, flag, option
 from palio.cli.program.terminal import ExitCode, error_console, help_epilog, plural, say
 from palio.client import Client, Subscription
+from palio.client.attaching import Since
 from palio.client.dialling import Backoff
 from palio.client.durable import DurableSubscription
 from palio.language import PALIO, read_filter
 from palio.model.errors import NoSuchSubscription
-from palio.model.moments import parse_since, parse_span
+from palio.model.moments import parse_span
 
 EPILOG = help_epilog(
     "palio sub 'price > 100' --count 1 --timeout 1s",
     "palio sub --format text --timeout 1s",
     "palio sub 'exists(price)' --format '{symbol} costs {price}' --timeout 1s",
     "palio sub 'price > 100' --durable desk-7 --since 1h --timeout 2s",
+    "palio sub 'price > 100' --since siena/17 --timeout 2s",
     "palio sub 'price > 200' --durable desk-7 --change --timeout 2s",
     "palio sub 'price > 100' --durable desk-8 --attempts 3 --timeout 2s",
 )
@@ -47,7 +49,7 @@ class SubscribeWishes(msgspec.Struct, frozen=True):
     count: int | None
     timeout: float | None
     durable: str | None
-    since: float | str | None
+    since: Since | None
     ready: bool
     change: bool = False
     retry: Retrying = {}
@@ -65,7 +67,7 @@ def sub(
         str | None, option("NAME", "A subscription that stays, and keeps what comes while nobody reads.")
     ] = None,
     since: Annotated[
-        str | None, option("WHEN", "History first: 1h, 7d, a date, a time, @seconds, all.")
+        str | None, option("WHEN", "History first: 1h, 7d, a date, all, or BROKER/SEQUENCE.")
     ] = None,
     change: Annotated[bool, flag("--change", "Give a durable subscription that is there this filter.")] = False,
     attempts: Annotated[
@@ -97,6 +99,10 @@ def sub(
     A durable subscription that is there with another filter is not changed by
     this without --change. Without a filter it is read as it is.
 
+    --since siena/17 goes on after that event of the broker siena, and has of
+    others what they publish from now on. If the journal of a broker came back
+    older than it was, what may be missing is told.
+
     Exits with 0, or with 1 if the time is over and less than --count events,
     or none at all, have come.
     """
@@ -106,7 +112,7 @@ def sub(
     if change and (durable is None or filter_text is None):
         raise typer.BadParameter("--change goes with --durable, and the filter that it shall have.")
     within = None if timeout is None else parse_span(timeout)
-    begin = None if since is None else parse_since(since, now=time.time())
+    begin = None if since is None else parse_beginning(since)
     retry = _retrying(durable, attempts, backoff, linger)
     wanted = SubscribeWishes(filter_text, count, within, durable, begin, ready, change, retry)
     shown = run(follow(server, wanted, format_of(format_text), quiet=quiet))
@@ -137,7 +143,7 @@ def _retrying(durable: str | None, attempts: int | None, backoff: str | None, li
 async def follow(server: str | None, wanted: SubscribeWishes, format: Format, *, quiet: bool) -> int:
     """Write events until it is enough. Returns how many."""
     console = error_console()
-    shown = 0
+    shown = told = 0
     async with connected(server, tell=not quiet) as client:
         subscription = await _subscribe(client, wanted)
         if wanted.ready or (console.is_terminal and not quiet):
@@ -151,8 +157,10 @@ async def follow(server: str | None, wanted: SubscribeWishes, format: Format, *,
                 sys.stdout.flush()
                 await event.ack()
                 shown += 1
+                told = _tell_gaps(subscription, told)
                 if shown == wanted.count:
                     break
+        _tell_gaps(subscription, told)
         lost = subscription.statistics()
         if dropped := lost.lost_by_broker + sum(lost.dropped.values()):
             console.print(f"{plural(dropped, 'event')} were not shown: they came too fast.", style="yellow")
@@ -176,6 +184,16 @@ async def _subscribe(client: Client, wanted: SubscribeWishes) -> Subscription[An
         return await subscribe(None)
     except NoSuchSubscription:
         return await subscribe("true")
+
+
+def _tell_gaps(subscription: Subscription[Any], told: int) -> int:
+    """Say what may be missing and was not said yet. Returns how many gaps have been."""
+    gaps = subscription.gaps if isinstance(subscription, DurableSubscription) else []
+    for gap in gaps[told:]:
+        older = gap.what == "older"
+        why = "A journal came back older than it was: what it had" if older else "A disk has damaged events"
+        say(f"{why}, {gap}, may be missing.", "yellow")
+    return len(gaps)
 
 
 def _greeting(client: Client, subscription: Subscription[Any]) -> str:

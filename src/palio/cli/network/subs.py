@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from palio.cli.input.positions import parse_position
 from palio.cli.network.broker_status import AsJson, NotAtHome, count_of, labels, print_rows
 from palio.cli.program.confirming import Yes, want_yes
 from palio.cli.program.connecting import Server, with_client
@@ -15,7 +16,6 @@ from palio.cli.program.terminal import help_epilog, plural, printable, say, writ
 from palio.client import Client
 from palio.client.attaching import Since
 from palio.model.amounts import brief_span
-from palio.model.errors import PalioError
 from palio.model.moments import parse_since
 from palio.protocol.durable.control import Sought
 
@@ -26,10 +26,6 @@ app = typer.Typer(
 )
 Name = Annotated[str, argument("NAME", "A durable subscription, as palio subs shows it.")]
 Durable = Annotated[bool, flag("--durable", "Only those that stay.")]
-
-
-class WrongPlace(PalioError):
-    """A text that is no position."""
 
 
 @app.callback(invoke_without_command=True)
@@ -99,7 +95,7 @@ def resume(name: Name, server: Server = None) -> None:
     "seek",
     epilog=help_epilog(
         "palio subs seek desk-7 --since 1h", "palio subs seek desk-7 --since now --yes",
-        "palio subs seek desk-7 --position siena:17",
+        "palio subs seek desk-7 --position siena/17",
     ),
 )  # fmt: skip
 def seek(
@@ -140,17 +136,6 @@ def seek(
 def _dropped(sought: Sought) -> str:
     more = ", and what was not read before that place," if sought.unread else ""
     return f"{plural(sought.dropped, 'event')}{more}"
-
-
-def parse_position(text: str) -> dict[str, int]:
-    """Brokers and sequences. Raises `WrongPlace`."""
-    found: dict[str, int] = {}
-    for part in text.split(","):
-        origin, colon, sequence = part.strip().rpartition(":")
-        if not colon or not origin or not sequence.isascii() or not sequence.isdigit() or len(sequence) > 18:
-            raise WrongPlace(f"{part!r} is no position; write BROKER:SEQUENCE, such as siena:17.")
-        found[origin] = int(sequence)
-    return found
 
 
 async def _row(client: Client, name: str) -> dict[str, Any]:

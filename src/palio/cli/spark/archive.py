@@ -9,6 +9,7 @@ import msgspec
 from palio.cli.output.progress import MovingBar
 from palio.cli.program.dressing import argument, flag, option
 from palio.cli.program.terminal import error_console, help_epilog, plural, say, write_json
+from palio.cli.spark.gaps import say_gaps
 from palio.cli.spark.options import Master, Remote, Settings, opened, told_if_interrupted
 from palio.model.moments import parse_span
 from palio.spark.jobs.archive_job import archive as archive_journals
@@ -66,19 +67,25 @@ def archive(
         interrupted = "what was put together stays so, and the same command goes on."
         bar.show("Putting files together", 100 * files // of, 100)
 
+    said = 0
+
+    def tell(now: ArchiveProgress) -> None:
+        """A line for each commit, as long as it goes on, and for each journal that came back older."""
+        nonlocal said
+        say_gaps(now.gaps[said if said <= len(now.gaps) else 0 :])
+        said = len(now.gaps)
+        write_json({"version": now.version, "events": now.events, "quarantined": now.quarantined})
+
     with opened(master, remote, conf, "archive", own_bar=True) as spark:
         if seconds is not None:
-            archive_continuously(spark, url, lake, every=seconds, told=_tell)
+            archive_continuously(spark, url, lake, every=seconds, told=tell)
             return
         with told_if_interrupted(lambda: interrupted), MovingBar(error_console()) as bar:
             done = archive_journals(
                 spark, url, lake, lossy=lossy, compact=compact, grace=grace_seconds, told=told, merging=merging
             )
-    write_json(msgspec.structs.asdict(done))
+    gaps = {"gaps": [msgspec.structs.asdict(gap) for gap in done.gaps]}
+    write_json(msgspec.structs.asdict(done) | gaps)
+    say_gaps(done.gaps)
     if done.quarantined:
         say(f"{plural(done.quarantined, 'event')} could not be read, and lie in {lake}/quarantine.", "yellow")
-
-
-def _tell(now: ArchiveProgress) -> None:
-    """A line for each commit, as long as it goes on."""
-    write_json({"version": now.version, "events": now.events, "quarantined": now.quarantined})

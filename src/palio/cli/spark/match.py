@@ -10,6 +10,7 @@ from palio.cli.output.progress import MovingBar
 from palio.cli.program.dressing import flag, option
 from palio.cli.program.terminal import error_console, help_epilog, plural, say, write_json
 from palio.cli.spark.checkpoint import Checkpoint, watched
+from palio.cli.spark.gaps import say_gaps
 from palio.cli.spark.options import Filters, Master, Remote, Settings, opened, told_if_interrupted
 from palio.spark import jobs
 from palio.spark.frames import EVENT, SUBSCRIPTION
@@ -117,6 +118,7 @@ def _add_new(spark: SparkSession, events: str, filters: str, output: str, **opti
     with told_if_interrupted(interrupted), MovingBar(error_console()) as bar:
         bar.show("Matching", 0, 100)
         done = jobs.match_new(spark, events, filters, output, told=told, **options)
+    say_gaps(done.gaps)
     first, last = done.runs[0].number, done.runs[-1].number
     several = f"Run {last}" if first == last else f"Runs {first} to {last}"
     say(f"{several}: {plural(done.found, 'pair')} in {output}")

@@ -8,6 +8,7 @@ import msgspec
 
 from palio.model.filter import Filter
 from palio.protocol.base import Moment, Number, Numbered, Paired
+from palio.protocol.durable.lineage import Lineage
 from palio.protocol.envelope import Envelope
 
 
@@ -54,11 +55,13 @@ class ListJournals(Paired, frozen=True):
 class Hold(Paired, frozen=True):
     """Retention hold: keep this broker's journal for a reader that has all up to a sequence; -1 ends that.
 
-    A reader is no subscription: a lake, or a query that comes back later. Nothing is sent to it.
+    A reader is no subscription: a lake, or a query that comes back later. Nothing is sent to it. What it has of
+    a journal with another `lineage` counts only up to where both fork.
     """
 
     reader: Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
     sequence: Annotated[int, msgspec.Meta(ge=-1, le=2**62)]
+    lineage: Lineage = ()
 
 
 class TrimJournal(Paired, frozen=True):
@@ -102,11 +105,12 @@ class Replayed(Paired, frozen=True):
 
 
 class JournalRange(msgspec.Struct, frozen=True, array_like=True):
-    """A journal has all after `trimmed` up to `head`."""
+    """A journal has all after `trimmed` up to `head`; its lineage is empty if its broker did not tell it."""
 
     origin: str
     trimmed: Number
     head: Number
+    lineage: Lineage = ()
 
 
 class JournalsListed(Paired, frozen=True):

@@ -20,6 +20,9 @@ them in their order are the journal's *lineage*; it lies on the same disk, and c
    no event was numbered in it.
 6. *A place* in a journal is a sequence with the id of the incarnation that numbered it (empty: not known).
    Lineages that agree on a place have the same events up to there: that is what travels with a sequence.
+7. *Nobody has read what was never numbered.* A position of an unknown lineage that is beyond the head, which
+   somebody has given, is one of a journal that is gone. Where that has forked from this one nobody can tell:
+   what the present incarnation has is new for certain.
 """
 
 from __future__ import annotations
@@ -134,12 +137,35 @@ def agrees(sequence: int, incarnation: str, lineage: Lineage) -> bool:
     return not incarnation or incarnation_of(sequence, lineage) in (incarnation, "")
 
 
+def lineage_at(sequence: int, lineage: Lineage) -> Lineage:
+    """What of a lineage a position is one of: incarnations that numbered something up to there."""
+    return tuple([one for one in lineage if one.begins < sequence])
+
+
+def with_ancestors(mine: Lineage, theirs: Lineage) -> Lineage:
+    """The lineage of somebody who knows only who numbered the last event, as far as it can be told.
+
+    Openings have ascending numbers, and a disk that comes back older is opened later than all that it does not
+    know. So what another lineage has from before that incarnation is what it came from.
+    """
+    if len(mine) != 1:
+        return mine
+    return (*[one for one in theirs if one.number < mine[0].number], *mine)
+
+
 def fork_point(sequence: int, mine: Lineage, theirs: Lineage) -> int:
     """The last sequence, up to that of a position, that names the same event in both lineages (3)."""
     if not mine or not theirs:
         return sequence
     shared = {one.id for one in mine} & {one.id for one in theirs}
     return min(sequence, _end_of_shared(shared, mine, sequence), _end_of_shared(shared, theirs, sequence))
+
+
+def going_on(sequence: int, mine: Lineage, theirs: Lineage, head: int) -> int:
+    """After which sequence somebody who has come to a position goes on, in a journal as it is now (3, 7)."""
+    if not mine and theirs and sequence > head:
+        return min(theirs[-1].begins, head)
+    return fork_point(sequence, with_ancestors(mine, theirs), theirs)
 
 
 def _end_of_shared(shared: set[str], lineage: Lineage, most: int) -> int:

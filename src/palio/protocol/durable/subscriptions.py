@@ -9,7 +9,7 @@ import msgspec
 from palio.model.filter import Filter
 from palio.protocol.base import Moment, Number, Numbered, WireMessage
 from palio.protocol.durable.attempts import MAX_REASON
-from palio.protocol.durable.lineage import GapKind
+from palio.protocol.durable.lineage import GapKind, Lineage
 from palio.protocol.durable.retry import Patience, Retry
 
 
@@ -29,7 +29,8 @@ class Attach(OfSubscription, frozen=True):
     """Become the taker (consumer) of a durable subscription; create it if there is none of that name.
 
     `since` is for a new one: "now", "all", or a time in seconds; and so is `after`, a position: of the origins
-    that it names, what follows those sequences is wanted. A subscription of that name at a home that cannot be
+    that it names, what follows those sequences is wanted, and `lineages` are those of the journals that it is a
+    position of, where that is known. A subscription of that name at a home that cannot be
     reached is not guessed to be none: that is refused, unless the client asks to begin `anew`.
 
     If there is one with another filter, that is refused, unless the client takes it `as_is`. Without a filter
@@ -50,6 +51,7 @@ class Attach(OfSubscription, frozen=True):
     patience: Patience | None = None
     as_is: bool = False
     retry: Retry | None = None
+    lineages: dict[str, Lineage] | None = None
 
     @property
     def expected(self) -> Filter | None:

@@ -7,6 +7,7 @@ from dataclasses import InitVar
 from math import isfinite
 
 from palio.model.errors import PalioError
+from palio.protocol.durable.lineage import LONGEST_LINEAGE
 from palio.protocol.durable.subscriptions import Attach
 
 # What a taker may wish. A position names at most as many origins as a network may well have.
@@ -79,6 +80,9 @@ def require_sound(attach: Attach) -> None:
         if retry.attempts is not None and not 1 <= retry.attempts <= MAX_ATTEMPTS:
             raise WrongAttachment("attempts", f"They are from 1 to {MAX_ATTEMPTS:,}.")
     require_position(attach.after or {})
+    lineages = attach.lineages or {}
+    if len(lineages) > MAX_ORIGINS or any(len(one) > LONGEST_LINEAGE for one in lineages.values()):
+        raise WrongAttachment("lineages", f"They are those of the position, each up to {LONGEST_LINEAGE} long.")
 
 
 def require_position(after: Mapping[str, int]) -> None:

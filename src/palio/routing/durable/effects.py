@@ -153,11 +153,20 @@ class Hand(msgspec.Struct, frozen=True):
 class ReportGap(msgspec.Struct, frozen=True):
     """Tell whoever looks after the broker what may be missing: a journal came back older, or is damaged.
 
-    It is missing for a durable subscription here; without one, the journal is that of this broker.
+    It is missing for a durable subscription here; without one, the journal is that of this broker. The `fork`
+    is the incarnation that the journal is in now, and tells this time from the next.
     """
 
     gap: JournalGap
     durable: str
+    fork: str = ""
+
+    @property
+    def why(self) -> str:
+        """Why something is missing: what a journal has trimmed, it let go as it did not know of the reader."""
+        if self.gap.what != "older":
+            return "damaged"
+        return "trimmed" if self.durable and self.gap.upto is not None else "came back older"
 
 
 StoreEffect: TypeAlias = Append | Read | Spool | SaveFact | Trim | Remove

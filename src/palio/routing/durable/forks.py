@@ -19,7 +19,7 @@ taker, now and whenever one attaches, and to whoever looks after the broker.
 from __future__ import annotations
 
 from palio.protocol.durable.letters import Page
-from palio.protocol.durable.lineage import GapKind, JournalGap, Lineage, fork_point, runs_of, with_gap
+from palio.protocol.durable.lineage import GapKind, JournalGap, Lineage, going_on, runs_of, with_gap
 from palio.protocol.durable.peers import Head
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.effects import ReportGap
@@ -38,14 +38,14 @@ class JournalForks:
         origin, position = head.origin, durable.position[head.origin]
         lineage = durable.lineages.get(origin, ())
         heard_of = max(position, durable.heads.get(origin, 0))
-        fork = fork_point(heard_of, lineage, head.lineage)
+        fork = going_on(heard_of, lineage, head.lineage, head.head)
         if fork < heard_of:
-            self._name(durable, origin, max(position, fork), None)  # it may have had more than was heard of
+            # It may have had more than was heard of.
+            self._name(durable, head.lineage, origin, (max(position, fork), None))
             durable.position[origin] = position = min(position, fork)
         if lineage and position < head.begins:
-            self._name(durable, origin, position, head.begins)
-        beyond = max(position, head.begins) > head.head  # somebody has said where it shall be
-        if head.lineage and not beyond:
+            self._name(durable, head.lineage, origin, (position, head.begins))
+        if head.lineage:
             durable.heads[origin] = head.head
             if lineage != head.lineage:
                 durable.lineages[origin] = head.lineage
@@ -53,12 +53,12 @@ class JournalForks:
 
     def missing(self, durable: Durable, origin: str, page: Page) -> tuple[JournalGap, ...]:
         """Names what is missing of a page: what was trimmed while it was asked for, and what is damaged."""
-        found = []
-        if page.after < page.begins and durable.lineages.get(origin):
-            found.append(self._name(durable, origin, page.after, min(page.begins, page.upto)))
+        found, journal = [], durable.lineages.get(origin, ())
+        if page.after < page.begins and journal:
+            found.append(self._name(durable, journal, origin, (page.after, min(page.begins, page.upto))))
         for after, upto in runs_of(page.damaged):
             if page.after <= after < upto <= page.upto:
-                found.append(self._name(durable, origin, after, upto, "damaged"))
+                found.append(self._name(durable, journal, origin, (after, upto), "damaged"))
         return tuple(found)
 
     def own(self, lineage: Lineage, sequence: int) -> None:
@@ -67,20 +67,25 @@ class JournalForks:
         if known is None or known.upto is None or known.upto < sequence:
             begins = lineage[-1].begins if lineage else 0
             gap = JournalGap(self._desk.broker, min(begins, sequence), sequence, self._desk.now)
-            self._report(gap, "")
+            self._report(gap, "", lineage)
 
     def _name(
-        self, durable: Durable, origin: str, after: int, upto: int | None, what: GapKind = "older"
+        self,
+        durable: Durable,
+        journal: Lineage,
+        origin: str,
+        span: tuple[int, int | None],
+        what: GapKind = "older",
     ) -> JournalGap:
-        gap = JournalGap(origin, after, upto, self._desk.now, what)
+        gap = JournalGap(origin, *span, self._desk.now, what)
         durable.gaps = with_gap(durable.gaps, gap)
-        self._report(gap, durable.name)
+        self._report(gap, durable.name, journal)
         return gap
 
-    def _report(self, gap: JournalGap, durable: str) -> None:
+    def _report(self, gap: JournalGap, durable: str, journal: Lineage) -> None:
         if gap.what == "older":
             self.noticed[gap.origin] = gap
-        self._desk.effects.append(ReportGap(gap, durable))
+        self._desk.effects.append(ReportGap(gap, durable, journal[-1].id if journal else ""))
 
     def statistics(self) -> tuple[JournalGap, ...]:
         """The latest gap of each journal, by the name of its broker."""

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from palio.language import read_filter
 from palio.model.filter import Filter
+from palio.protocol.durable.lineage import JournalGap
 from palio.spark.lake import archiving, rewriting
 from palio.spark.lake.archiving import archive_continuously
 from palio.spark.lake.rewriting import GRACE, sweep
@@ -24,7 +25,8 @@ __all__ = ["Archived", "Compacted", "Erased", "archive", "archive_continuously",
 class Archived(msgspec.Struct, frozen=True):
     """What came to the lake, in how many files; how many small files there are less, and how many were deleted.
 
-    What could not be read is `quarantined`: `palio.spark.read_quarantine` has it, with the reason.
+    What could not be read is `quarantined`: `palio.spark.read_quarantine` has it, with the reason. `gaps` are
+    what may be missing of journals that came back older than the lake had them.
     """
 
     version: int
@@ -33,6 +35,7 @@ class Archived(msgspec.Struct, frozen=True):
     files: int
     merged: int = 0
     swept: int = 0
+    gaps: tuple[JournalGap, ...] = ()
 
 
 class Compacted(msgspec.Struct, frozen=True):
@@ -76,7 +79,7 @@ def archive(
     done = archiving.archive(spark, journals, lake, lossy=lossy, told=told)
     merged = rewriting.compact(spark, lake, told=merging) if compact else 0
     swept = sweep(lake, grace=grace)
-    return Archived(done.version, done.events, done.quarantined, done.files, merged, swept)
+    return Archived(done.version, done.events, done.quarantined, done.files, merged, swept, done.gaps)
 
 
 def compact(

@@ -8,6 +8,7 @@ from functools import partial
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
+from palio.protocol.durable.lineage import JournalGap
 from palio.spark.errors import BadEvent, UnknownInput
 from palio.spark.frames import EVENT, PAYLOAD
 from palio.spark.jobs.checkpoint import Progress, asked_of, looks_at, place_of, readable, require_same_files
@@ -50,6 +51,11 @@ class MatchedNew(msgspec.Struct, frozen=True):
     def found(self) -> int:
         """How many pairs these runs have found."""
         return sum(run.found for run in self.runs)
+
+    @property
+    def gaps(self) -> tuple[JournalGap, ...]:
+        """What may be missing of journals that came back older than they had been read."""
+        return tuple([gap for run in self.runs for gap in run.gaps])
 
 
 def match(

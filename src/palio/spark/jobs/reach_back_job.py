@@ -15,6 +15,7 @@ from palio.language import read_filter
 from palio.model.body import Body
 from palio.model.filter import Filter
 from palio.spark.jobs.outputs import write_table
+from palio.spark.lake.archiving import position_of
 from palio.spark.lake.table import read_lake
 from palio.spark.lookback.reach_back import Work, follow_from, give_up, with_client
 from palio.spark.source.moments import Moment, moment
@@ -66,7 +67,7 @@ def reach_back(
     async def start(client: Client) -> None:
         if anew:
             await give_up(client, durable)
-        await follow_from(client, parsed, durable, state.positions, begin)
+        await follow_from(client, parsed, durable, position_of(state), begin)
 
     async def end(client: Client) -> None:
         async with asyncio.timeout(_ENDING):

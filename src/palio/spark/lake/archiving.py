@@ -6,25 +6,31 @@ now; (5) the journals are told, and may be trimmed up to there. Only step 4 chan
 at once and only if nobody else has done so before. A death before it leaves files that belong to nobody; after
 it, journals that are kept a little longer. Whoever comes next begins with step 1 and finds either the one or
 the other.
+
+Before the first step the lake meets the journals. One that came back older than the lake has it makes a fork in
+the lake, which is a version of its own: what the lake has stays, and it goes on where both are the same. So it
+does with one whose lineage it did not know.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import msgspec
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from palio.protocol.durable.lineage import JournalGap, incarnation_of
 from palio.spark.lake.files import write_damage, write_events
 from palio.spark.runtime.session import cores_of
 from palio.spark.runtime.tasks import run_tasks
 from palio.spark.source import offsets
 from palio.spark.source.journals import Journals, JournalStanding, Span, WantedEvents, absolute, open_journals
+from palio.spark.source.offsets import Offset, Positions
 from palio.spark.source.rows import EVENT, Damage
 from palio.store.lake.errors import LakeChanged
-from palio.store.lake.manifests import Lake, LakeChange, LakeFile, LakeState
+from palio.store.lake.manifests import Lake, LakeChange, LakeFile, LakeFork, LakeState
 
 # Sequences that one task archives, and the bytes of payload after which it begins another file.
 ROWS_PER_TASK = 250_000
@@ -46,6 +52,7 @@ class ArchiveProgress(msgspec.Struct, frozen=True):
     waiting: int  # in the journals, when it was last looked
     quarantined: int
     files: int
+    gaps: tuple[JournalGap, ...] = ()  # of journals that came back older, in this run
 
 
 def _no_step(step: str) -> None:
@@ -75,9 +82,13 @@ def archive(
         goal = offsets.end_of(standings)
         tasks = TASKS_PER_CORE * cores_of(spark)
         while True:
-            state = lake.state()
-            start = _start(state, standings, lossy=lossy)
-            journals.hold(reader_of(state), start.items())
+            try:
+                state, gaps = _meet(lake, lake.state(), standings)
+            except LakeChanged:
+                continue
+            done = msgspec.structs.replace(done, version=state.version, gaps=done.gaps + gaps)
+            start, lineages = _start(state, standings, lossy=lossy), offsets.lineages_of(standings)
+            journals.hold(reader_of(state), start, lineages)
             step("held")
             left = offsets.rows_between(start, goal)
             done = msgspec.structs.replace(done, waiting=left)
@@ -85,15 +96,17 @@ def archive(
                 return done
             end = offsets.limited(start, goal, tasks * rows_per_task)
             share = min(rows_per_task, max(MIN_ROWS_PER_TASK, -(-offsets.rows_between(start, end) // tasks)))
-            spans = offsets.spans_between(start, end, share)
-            files = write_spans(spark, url, lake, spans, step=task_step, lossy=lossy)
+            spans = offsets.spans_between(start, end, share, lineages)
+            branches = {journal: len(forks) for journal, forks in state.forks.items()}
+            files = write_spans(spark, url, lake, spans, step=task_step, lossy=lossy, branches=branches)
             step("written")
             try:
-                state = lake.commit(state, LakeChange("archive", tuple(files), (), end))
+                change = LakeChange("archive", tuple(files), (), end, lineages)
+                state = lake.commit(state, change)
             except LakeChanged:
                 continue  # another archive was faster, or something was forgotten: look again
             step("committed")
-            journals.hold(reader_of(state), end.items())
+            journals.hold(reader_of(state), end, lineages)
             step("told")
             done = _after(done, state, files, left)
             if told is not None:
@@ -105,6 +118,8 @@ def waiting(url: str, place: str, *, lossy: bool = False) -> int:
     state = Lake(place).create()
     with open_journals(absolute(url)) as journals:
         standings = journals.standings(lossy=lossy)
+    met, _ = offsets.met(position_of(state), standings)
+    state = msgspec.structs.replace(state, positions=met.positions)
     return offsets.rows_between(_start(state, standings, lossy=lossy), offsets.end_of(standings))
 
 
@@ -130,22 +145,62 @@ def reader_of(state: LakeState) -> str:
     return f"lake {state.lake}"
 
 
+def position_of(state: LakeState) -> Offset:
+    """How far a lake has journals."""
+    return Offset(state.positions, state.lineages)
+
+
+def _meet(
+    lake: Lake, state: LakeState, standings: list[JournalStanding]
+) -> tuple[LakeState, tuple[JournalGap, ...]]:
+    """The lake goes on in the journals as they are now. Raises `JournalForked` and `LakeChanged`."""
+    met, gaps = offsets.met(position_of(state), standings)
+    fresh = {
+        journal: lineage for journal, lineage in met.lineages.items() if not state.lineages.get(journal, ())
+    }
+    if not gaps and not fresh:
+        return state, ()
+    forks = {
+        gap.origin: LakeFork(
+            after := met.positions[gap.origin],
+            gap.after,
+            incarnation_of(after + 1, met.lineages[gap.origin]),
+            gap.noticed,
+        )
+        for gap in gaps
+    }
+    if gaps:
+        fresh |= {gap.origin: met.lineages[gap.origin] for gap in gaps}
+    positions = {journal: fork.after for journal, fork in forks.items()}
+    state = lake.commit(state, LakeChange("fork" if gaps else "lineage", (), (), positions, fresh, forks))
+    offsets.tell(gaps, met.positions)
+    return state, gaps
+
+
 def write_spans(
-    spark: SparkSession, url: str, lake: Lake, spans: list[Span], *, step: Step = _no_step, lossy: bool = False
+    spark: SparkSession,
+    url: str,
+    lake: Lake,
+    spans: list[Span],
+    *,
+    step: Step = _no_step,
+    lossy: bool = False,
+    branches: Mapping[str, int] | None = None,
 ) -> list[LakeFile]:
     """Spans of journals as files of a lake, a task for each; the driver gets the names of the files only."""
-    root = lake.root
+    root, known = lake.root, dict(branches or {})
 
     def write(span: Span) -> Iterator[LakeFile]:
+        branch = known.get(span.journal, 0)
         with open_journals(url) as journals:
-            for file in _write_span(journals, span, Lake(root), lossy=lossy):
+            for file in _write_span(journals, span, Lake(root), branch, lossy=lossy):
                 step("wrote a file")
                 yield file
 
     return run_tasks(spark, write, spans, LakeFile)
 
 
-def _write_span(journals: Journals, span: Span, lake: Lake, *, lossy: bool) -> Iterator[LakeFile]:
+def _write_span(journals: Journals, span: Span, lake: Lake, branch: int, *, lossy: bool) -> Iterator[LakeFile]:
     damage: Damage = []
     gathered: list[pa.RecordBatch] = []
     size = 0
@@ -153,15 +208,15 @@ def _write_span(journals: Journals, span: Span, lake: Lake, *, lossy: bool) -> I
         gathered.append(batch)
         size += batch.nbytes
         if size >= BYTES_PER_FILE:
-            yield from write_events(lake.root, pa.Table.from_batches(gathered, EVENT))
+            yield from write_events(lake.root, pa.Table.from_batches(gathered, EVENT), branch)
             gathered, size = [], 0
     if gathered:
-        yield from write_events(lake.root, pa.Table.from_batches(gathered, EVENT))
+        yield from write_events(lake.root, pa.Table.from_batches(gathered, EVENT), branch)
     if damage:
-        yield write_damage(lake.root, span.journal, damage)
+        yield write_damage(lake.root, span.journal, damage, branch)
 
 
-def _start(state: LakeState, standings: Iterable[JournalStanding], *, lossy: bool) -> dict[str, int]:
+def _start(state: LakeState, standings: Iterable[JournalStanding], *, lossy: bool) -> Positions:
     """Where the lake ends; for a journal that it does not know, where that begins."""
     known = [one for one in standings if one.journal in state.positions]
     if not lossy:
@@ -179,4 +234,5 @@ def _after(done: ArchiveProgress, state: LakeState, files: list[LakeFile], left:
         max(0, left - events - aside),
         done.quarantined + aside,
         done.files + len(files),
+        done.gaps,
     )

@@ -69,23 +69,24 @@ def typed(events: pa.Table) -> tuple[pa.Table, bool]:
     return events, len(found) == len(wanted)
 
 
-def write_events(root: Path, events: pa.Table) -> Iterator[LakeFile]:
-    """Write events of one journal, in the order of their sequences, into new files."""
+def write_events(root: Path, events: pa.Table, branch: int = 0) -> Iterator[LakeFile]:
+    """Write events of one journal in a branch, in the order of their sequences, into new files."""
     with_columns, complete = typed(events)
     for day, kind, folder, part in _groups(with_columns):
         added = part.column_names[len(EVENT.names) :]
         columns = tuple([name for name in added if part.column(name).null_count < part.num_rows])
         part = part.select([*EVENT.names, *columns])
-        yield write_file(root, f"day={day}/{folder}", part, day, columns=columns, kind=kind, complete=complete)
+        about = {"columns": columns, "kind": kind, "complete": complete, "branch": branch}
+        yield write_file(root, f"day={day}/{folder}", part, day, **about)
 
 
-def write_damage(root: Path, journal: str, damage: Damage) -> LakeFile:
+def write_damage(root: Path, journal: str, damage: Damage, branch: int = 0) -> LakeFile:
     """Write what could not be read into a file of its own."""
     sequences, times, *more = zip(*damage, strict=True)
     journals = pa.repeat(journal, len(damage))
     batch = batch_of(arrow_schema(QUARANTINE), journals, sequences, times_of(times), *more)
     day = datetime.fromtimestamp(times[0], UTC).date().isoformat()
-    return write_file(root, "quarantine", pa.Table.from_batches([batch]), day, quarantine=True)
+    return write_file(root, "quarantine", pa.Table.from_batches([batch]), day, quarantine=True, branch=branch)
 
 
 def write_file(root: Path, folder: str, table: pa.Table, day: str, **more: Any) -> LakeFile:

@@ -108,23 +108,23 @@ def compact(
     told: Callable[[int, int], None] | None = None,
     step: Callable[[str], None] = lambda _: None,
 ) -> int:
-    """Put small files of one journal, day and class together. Returns how many there are less now.
+    """Put small files of one journal, branch, day and class together. Returns how many there are less now.
 
     It is done in parts, with a commit for each; an interruption leaves together what was put together. `told`
     hears how many files have been, of how many.
     """
     lake = Lake(place)
     state = lake.state()
-    groups: dict[tuple[str, str, str], list[LakeFile]] = defaultdict(list)
+    groups: dict[tuple[str, int, str, str], list[LakeFile]] = defaultdict(list)
     for file in sorted(state.events(), key=lambda one: one.first):
         if file.bytes < small:
-            groups[file.journal, file.day, str(Path(file.path).parent)].append(file)
+            groups[file.journal, file.branch, file.day, str(Path(file.path).parent)].append(file)
     runs = [run for several in groups.values() for run in _runs(several, large) if len(run) > 1]
     root = lake.root
 
     def merge(run: tuple[LakeFile, ...]) -> Iterator[Rewritten]:
         whole = pa.concat_tables([read_events(root, file) for file in run]).sort_by("sequence")
-        yield Rewritten(tuple([file.path for file in run]), tuple(write_events(root, whole)))
+        yield Rewritten(tuple([file.path for file in run]), tuple(write_events(root, whole, run[0].branch)))
 
     done = fewer = 0
     for part in _parts(runs, cores_of(spark)):
@@ -198,7 +198,7 @@ def _forget_in(
         events = read_events(root, file)
         kept = without(events, filter, before)
         if kept.num_rows < events.num_rows:
-            added = tuple(write_events(root, kept)) if kept.num_rows else ()
+            added = tuple(write_events(root, kept, file.branch)) if kept.num_rows else ()
             yield Rewritten((file.path,), added, events.num_rows - kept.num_rows)
 
     return run_tasks(spark, rewrite, files, Rewritten)

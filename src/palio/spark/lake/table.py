@@ -21,7 +21,7 @@ from palio.spark.arrow import Batches
 from palio.spark.frames import quoted
 from palio.spark.lake.files import QUARANTINE
 from palio.spark.source.columns import BESIDE, KINDS, Column, Columns, fields_of
-from palio.spark.source.rows import EVENT, EVENT_SCHEMA, GENERIC, GENERIC_SCHEMA, RowSelection
+from palio.spark.source.rows import BRANCH, EVENT, EVENT_SCHEMA, GENERIC, GENERIC_SCHEMA, RowSelection
 from palio.store.lake.manifests import Lake, LakeFile, LakeState
 
 _SPARK_TYPES = {
@@ -49,6 +49,9 @@ def read_lake(
 ) -> DataFrame:
     """The events of a lake, in its newest version or in the one given.
 
+    Where journals came back older, those that were published before are there as well: without a schema there
+    is a column `branch` then (`rows.BRANCH`).
+
     Raises `NoLake`, `LakeTooNew` and `LakeDamaged`.
     """
     lake = place if isinstance(place, Lake) else Lake(place)
@@ -61,36 +64,67 @@ def read_lake(
     parts = []
     where = _between(since, until)
     if by_columns and columns is None:
-        parts.append(_files(spark, lake, by_columns, set(), where).select(*GENERIC))
+        frame = _files(spark, lake, state, by_columns, typed=set(), where=where)
+        parts.append(frame.select(*GENERIC, *([BRANCH] if state.forks else [])))
     elif by_columns and columns is not None:
         found = {name for file in by_columns for name in file.columns} & _sources(columns)
-        frame = _files(spark, lake, by_columns, found, where)
+        frame = _files(spark, lake, state, by_columns, typed=found, where=where)
         parts.append(frame.select(*[_typed(column, found) for column in columns.columns]))
     if by_payload or not parts:
-        frame = _files(spark, lake, by_payload, set(), where).select(*EVENT.names)
+        frame = _files(spark, lake, state, by_payload, typed=set(), where=where)
+        frame = frame.select(*EVENT.names, *([BRANCH] if state.forks else []))
         parts.append(select_events(frame, schema, filter))
     return reduce(lambda one, other: one.unionByName(other), parts)
 
 
 def select_events(frame: DataFrame, schema: StructType | None, filter: Filter | None) -> DataFrame:
     """What a filter selects of a table of events (`rows.EVENT`), in the columns of a schema."""
+    generic = [*GENERIC, *([BRANCH] if BRANCH in frame.columns else [])]
     if schema is None and filter is None:
-        return frame.select(*GENERIC)
+        return frame.select(*generic)
     columns = None if schema is None else Columns(fields_of(schema))
 
     def select(batches: Batches) -> Batches:
         selection = RowSelection(filter)
         for batch in batches:
             events = selection.select(batch)
-            yield events.select(GENERIC) if columns is None else columns.table(events)
+            yield events.select(generic) if columns is None else columns.table(events)
 
-    return frame.mapInArrow(select, GENERIC_SCHEMA if schema is None else schema)
+    plain = GENERIC_SCHEMA if generic == GENERIC else f"{GENERIC_SCHEMA}, {BRANCH} string"
+    return frame.mapInArrow(select, plain if schema is None else schema)
 
 
 def _files(
+    spark: SparkSession,
+    lake: Lake,
+    state: LakeState,
+    files: list[LakeFile],
+    *,
+    typed: set[str],
+    where: str | None,
+) -> DataFrame:
+    """Files, with some of their typed columns, null where a file does not have one; and the branch."""
+    groups: dict[tuple[str, int] | None, list[LakeFile]] = {}
+    for file in files:
+        groups.setdefault((file.journal, file.branch) if file.branch else None, []).append(file)
+    parts = [
+        _of_branch(spark, lake, some, typed, where).withColumn(BRANCH, branch_of(state, *(of or ("", 0))))
+        for of, some in (groups or {None: []}).items()
+    ]
+    return reduce(lambda one, other: one.unionByName(other), parts)
+
+
+def branch_of(state: LakeState, journal: str, branch: int) -> SparkColumn:
+    """What tells an event of a branch apart from another one of its number (`rows.BRANCH`)."""
+    if not branch:
+        return functions.lit(None).cast("string")
+    name = functions.lit(state.forks_of(journal)[branch - 1].incarnation)
+    return functions.when(functions.col("sequence") <= state.given(journal, branch), name)
+
+
+def _of_branch(
     spark: SparkSession, lake: Lake, files: list[LakeFile], typed: set[str], where: str | None
 ) -> DataFrame:
-    """Files, with some of their typed columns; null where a file does not have one."""
     kinds = {name: KINDS_BY_NAME[name.rpartition(":")[2]] for name in sorted(typed)}
     fields = [f"{quoted(name)} {_SPARK_TYPES[kind]}" for name, kind in kinds.items()]
     schema = ", ".join([EVENT_SCHEMA, *fields, "day date"])

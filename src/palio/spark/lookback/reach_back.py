@@ -8,7 +8,7 @@ that version is read, of which every event lies at or before that position.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
@@ -21,10 +21,13 @@ from palio.client.durable import DurableSubscription
 from palio.language import read_filter
 from palio.model.errors import FilterDiffers, NoSuchSubscription
 from palio.model.filter import Filter
-from palio.spark.errors import DataLoss, NameTaken
+from palio.spark.errors import DataLoss, JournalForked, NameTaken
+from palio.spark.lake.archiving import position_of
 from palio.spark.lake.table import read_lake
 from palio.spark.source.from_broker import connected
+from palio.spark.source.journals import JournalStanding
 from palio.spark.source.moments import Moment, moment
+from palio.spark.source.offsets import Offset, require_same
 from palio.spark.source.reading import struct_of
 from palio.store.lake.manifests import Lake
 
@@ -57,7 +60,7 @@ def reach_back(
     state = place.state()
     parsed = read_filter(filter)
     begin = moment("since", since, 0.0)
-    with_client(address, lambda client: follow_from(client, parsed, durable, state.positions, begin))
+    with_client(address, lambda client: follow_from(client, parsed, durable, position_of(state), begin))
     wanted = None if schema is None else struct_of(schema)
     return read_lake(spark, place, schema=wanted, filter=parsed, since=begin, state=state)
 
@@ -75,19 +78,19 @@ def with_client(address: str, work: Work) -> None:
         thread.stop()
 
 
-async def follow_from(
-    client: Client, filter: Filter, durable: str, positions: Mapping[str, int], since: float
-) -> None:
+async def follow_from(client: Client, filter: Filter, durable: str, position: Offset, since: float) -> None:
     """Make a durable subscription that begins after positions, and let go of it.
 
-    Of a journal that they do not name it has everything. Raises `NameTaken` and `DataLoss`.
+    Of a journal that they do not name it has everything. Raises `NameTaken`, `DataLoss` and `JournalForked`.
     """
+    positions = position.positions
     try:
         subscription = await client.subscribe(
             filter,
             durable=durable,
             since=since or "all",
             after=positions,
+            lineages=position.lineages,
             ready="network",
             in_flight=1,  # it is for somebody else
             timeout=WITHIN,
@@ -100,6 +103,12 @@ async def follow_from(
         raise NameTaken(durable)
     # From here on journals keep what it has not read. Was something gone by then?
     listed = await client.journals()
+    standings = [JournalStanding(one.origin, one.trimmed, one.head, one.lineage) for one in listed.journals]
+    try:
+        require_same(position, standings)
+    except JournalForked:
+        await subscription.unsubscribe()
+        raise
     for one in listed.journals:
         if one.trimmed > positions.get(one.origin, one.trimmed):
             await subscription.unsubscribe()

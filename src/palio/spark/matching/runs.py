@@ -34,13 +34,15 @@ from typing import Any
 import msgspec
 from pyspark.sql import DataFrame, SparkSession, functions
 
+from palio.protocol.durable.lineage import JournalGap, Lineage
 from palio.spark.errors import DoubledSubscriptions, RunsChanged, RunsDamaged
 from palio.spark.frames import EVENT, FILTER, SUBSCRIPTION, require_columns
 from palio.spark.matching.bulk import match
 from palio.spark.matching.shards import Shards, build_shards
 from palio.spark.runtime.folders import shared_folder
 from palio.spark.source import offsets
-from palio.spark.tables.positions import JOURNAL, SEQUENCE, InTable, Positioned, Positions
+from palio.spark.source.offsets import Offset, Positions
+from palio.spark.tables.positions import JOURNAL, SEQUENCE, Branch, InTable, Positioned
 from palio.store.lake.once import create_once, make_folder, sync_folder, sync_tree
 
 REVISION = "revision"
@@ -66,6 +68,9 @@ class Run(msgspec.Struct, frozen=True):
     found: int
     fresh: int  # subscriptions that were new or had changed
     behind: dict[int, Positions] = {}
+    lineages: dict[str, Lineage] = {}  # of the journals, by the names that they have in positions
+    branches: dict[str, Branch] = {}  # journals that came back older, by the names that they have since
+    gaps: tuple[JournalGap, ...] = ()  # what was noticed to be missing of these, with this run
 
 
 class MatchStretch(msgspec.Struct, frozen=True):
@@ -114,9 +119,12 @@ def match_new(
     seen_at = f"subscriptions/{_mark(number)}"
     seen = _written(_known_since(spark, folder, subscriptions, last, number), folder / seen_at)
     counts = _counted(seen)
+    branches, gaps = events.go_on(Offset(last.positions, last.lineages), last.branches)
     begins, ends = events.ends()
     behind = {since: upto for since, upto in last.behind.items() if since in counts}
     run = Run(number, begins | last.positions, "", seen_at, 0, counts.get(number, 0), behind)
+    lineages, known = last.lineages | events.lineages(), last.branches | branches
+    run = msgspec.structs.replace(run, lineages=lineages, branches=known, gaps=gaps)
     if last.positions and run.fresh:
         run.behind[number] = last.positions | begins
     goal = {journal: max(upto, ends.get(journal, 0)) for journal, upto in run.positions.items()}
@@ -136,7 +144,7 @@ def match_new(
             told(run, done, everything)
         if not behind and not offsets.rows_between(positions, goal):
             return run
-        run = msgspec.structs.replace(run, number=run.number + 1, fresh=0)
+        run = msgspec.structs.replace(run, number=run.number + 1, fresh=0, gaps=())
 
 
 def plan(run: Run, goal: Positions, rows: int) -> tuple[list[MatchStretch], Positions, dict[int, Positions]]:

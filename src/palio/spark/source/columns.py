@@ -1,8 +1,8 @@
 """Columns: what a schema asks for, and events in that form.
 
 Every column is an attribute, by its name; one that begins with an underscore and is one of `_journal`,
-`_sequence`, `_id`, `_time`, `_publisher`, `_payload` and `_properties` is what the event has beside its
-attributes. `_unconverted` counts, for each row, the values that are there but null in their column.
+`_sequence`, `_id`, `_time`, `_publisher`, `_payload`, `_properties` and `_branch` is what the event has beside
+its attributes. `_unconverted` counts, for each row, the values that are there but null in their column.
 
 A value is null where it is not of the column's type and not a number that the type has exactly: 3 is 3.0, but
 2^53 + 1 is no double and 300 no tinyint. A `variant` column takes values of every kind as they are.
@@ -22,11 +22,12 @@ from palio.model.notification import Notification
 from palio.model.values import Kind
 from palio.spark.arrow import ARROW_TYPES
 from palio.spark.errors import WrongSchema
-from palio.spark.source.rows import EVENT, GENERIC
+from palio.spark.source.rows import BRANCH, EVENT, GENERIC
 from palio.spark.source.variants import VARIANT, variant_of
 
 UNCONVERTED = "_unconverted"
-BESIDE = {f"_{name}": name for name in EVENT.names}
+BESIDE = {f"_{name}": name for name in (*EVENT.names, BRANCH)}
+_TYPES = {BRANCH: pa.string(), **{field.name: field.type for field in EVENT}}
 
 # The kind of the values of a simple type of Spark.
 KINDS = {
@@ -83,7 +84,9 @@ class Columns:
         rows = None
         for place, one in enumerate(self.columns):
             if one.source == "beside":
-                arrays[place] = events.column(BESIDE[one.name])
+                there = BESIDE[one.name] in events.schema.names
+                empty = pa.nulls(events.num_rows, one.arrow_type)
+                arrays[place] = events.column(BESIDE[one.name]) if there else empty
             elif arrays[place] is None and one.source == "attribute":
                 rows = rows if rows is not None else [_attributes(raw) for raw in payload.to_pylist()]
                 arrays[place] = _slow_column(one, rows)
@@ -129,7 +132,7 @@ def _column(name: str, kind: str) -> Column:
             raise WrongSchema(name, "It counts, and so is an int.")
         return Column(name, "unconverted", kind)
     if name in BESIDE:
-        expected = EVENT.field(BESIDE[name]).type
+        expected = _TYPES[BESIDE[name]]
         if ARROW_TYPES.get(kind) != expected:
             right = next(name for name, one in ARROW_TYPES.items() if one == expected)
             raise WrongSchema(name, f"Its type is {right}, not {kind}.")

@@ -26,6 +26,7 @@ from palio.spark.errors import WrongOption
 from palio.spark.source import offsets
 from palio.spark.source.columns import Columns, fields_of
 from palio.spark.source.journals import JournalStanding, Span, open_journals
+from palio.spark.source.offsets import Offset, Positions
 from palio.spark.source.options import ReadOptions, read_options
 from palio.spark.source.pushing import pushed
 from palio.spark.source.rows import GENERIC_SCHEMA
@@ -89,42 +90,56 @@ class _SpanReader:
         with open_journals(self._options.url) as journals:
             return journals.standings(lossy=not self._options.fail_on_data_loss)
 
-    def _from(self, start: dict[str, int], standings: list[JournalStanding]) -> dict[str, int]:
-        """Where all is there that follows: at an offset, unless data may be lost. Else raises `DataLoss`."""
+    def _from(self, start: Offset, standings: list[JournalStanding]) -> Offset:
+        """Where all is there that follows: at an offset, unless data may be lost. Else raises `DataLoss`.
+
+        In a journal that came back older that is where it was the same: nobody has read what follows.
+        """
+        start, gaps = offsets.met(start, standings, lossy=not self._options.fail_on_data_loss)
         if self._options.fail_on_data_loss:
-            offsets.require_kept(start, standings)
-        return offsets.without_lost(start, standings)
+            offsets.require_kept(start.positions, standings)
+        offsets.tell(gaps, start.positions)
+        positions = offsets.without_lost(start.positions, standings)
+        return Offset(positions, start.lineages | offsets.lineages_of(standings))
 
 
 class BatchReader(_SpanReader, DataSourceReader):
-    """Everything that there is when the query is planned; or, with an end for some journals, these up to it."""
+    """Everything that there is when the query is planned; or, with an end for some journals, these up to it.
+
+    What begins after an offset follows what somebody has read up to there: in a journal that came back older
+    since, nothing does. Raises `JournalForked`.
+    """
 
     _more: Filter | None = None
 
     def partitions(self) -> Sequence[InputPartition]:
         standings = self._standings()
         start, end = self._start(standings), self._end(standings)
-        spans = offsets.spans_between(start, end, self._options.rows_per_partition)
+        rows, lineages = self._options.rows_per_partition, offsets.lineages_of(standings)
+        spans = offsets.spans_between(start, end, rows, lineages)
         return [SpanPartition(span, self._options, self._more) for span in spans] or [
             SpanPartition(Span(one.journal, one.head, one.head), self._options) for one in standings[:1]
         ]
 
-    def _start(self, standings: list[JournalStanding]) -> dict[str, int]:
+    def _start(self, standings: list[JournalStanding]) -> Positions:
         starting = self._options.starting
-        if not isinstance(starting, dict):
+        if not isinstance(starting, Offset):
             return offsets.start_of(standings)
-        known = [one for one in standings if one.journal in starting]
-        return offsets.start_of(standings) | self._from(starting, known)
+        known = [one for one in standings if one.journal in starting.positions]
+        offsets.require_same(starting, known)
+        return offsets.start_of(standings) | self._from(starting, known).positions
 
-    def _end(self, standings: list[JournalStanding]) -> dict[str, int]:
+    def _end(self, standings: list[JournalStanding]) -> Positions:
         ends = offsets.end_of(standings)
-        if self._options.ending is None:
+        ending = self._options.ending
+        if ending is None:
             return ends
-        for journal, sequence in self._options.ending.items():
+        offsets.require_same(ending, [one for one in standings if ending.lineage(one.journal)])
+        for journal, sequence in ending.positions.items():
             if ends.get(journal, 0) < sequence:
                 reason = f"The journal {journal!r} ends with {ends.get(journal, 0)}, before {sequence}."
                 raise WrongOption("endingOffsets", reason)
-        return self._options.ending
+        return ending.positions
 
 
 class PushingReader(BatchReader):
@@ -138,38 +153,64 @@ class PushingReader(BatchReader):
 class StreamReader(_SpanReader, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Everything from an offset on, batch by batch."""
 
-    _goal: dict[str, int] | None = None  # of a query that ends with what there was when it began
+    _goal: Offset | None = None  # of a query that ends with what there was when it began
 
-    def initialOffset(self) -> dict[str, int]:  # noqa: N802
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
         standings = self._standings()
         starting = self._options.starting
-        if isinstance(starting, dict):
-            return self._from(starting, standings)
-        return offsets.end_of(standings) if starting == "latest" else offsets.start_of(standings)
+        if isinstance(starting, Offset):
+            return self._from(starting, standings).to_json()
+        latest = starting == "latest"
+        positions = offsets.end_of(standings) if latest else offsets.start_of(standings)
+        return Offset(positions, offsets.lineages_of(standings)).to_json()
 
     def getDefaultReadLimit(self) -> Any:  # noqa: N802
         rows = self._options.max_rows_per_trigger
         return ReadAllAvailable() if rows is None else ReadMaxRows(rows)
 
-    def latestOffset(self, start: dict[str, int], limit: Any) -> dict[str, int]:  # noqa: N802
+    def latestOffset(self, start: dict[str, Any], limit: Any) -> dict[str, Any]:  # noqa: N802
         standings = self._standings()
-        begin = self._from(start, standings)
+        former = Offset.of_json(start)
+        begin = self._from(former, standings)
+        goal = self._end(standings) if self._goal is None else self._goal
         # A journal that is out of reach now keeps its place.
-        end = {**start, **(offsets.end_of(standings) if self._goal is None else self._goal)}
-        return offsets.limited(begin, end, limit.max_rows) if isinstance(limit, ReadMaxRows) else end
+        end = former.positions | goal.positions
+        if isinstance(limit, ReadMaxRows):
+            end = offsets.limited(begin.positions, end, limit.max_rows)
+        return Offset(end, former.lineages | goal.lineages).to_json()
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        self._goal = self.reportLatestOffset()
+        self._goal = self._end(self._standings())
 
-    def reportLatestOffset(self) -> dict[str, int]:  # noqa: N802
+    def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802
         return offsets.end_of(self._standings())
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
-        begin = self._from(start, self._standings())
-        spans = offsets.spans_between(begin, end, self._options.rows_per_partition)
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        """What lies between two offsets, which may be of different lineages of a journal.
+
+        Whenever it is asked for, it is the same: what follows where these two fork. If there is another one by
+        now, and it does not have all of that, some of it cannot be had any more.
+        """
+        upto, standings = Offset.of_json(end), self._standings()
+        ends = [JournalStanding(name, 0, at, upto.lineage(name)) for name, at in upto.positions.items()]
+        lossy = not self._options.fail_on_data_loss
+        former, _ = offsets.met(Offset.of_json(start), ends, lossy=lossy)
+        there = [one for one in standings if upto.lineage(one.journal)]
+        if not lossy:
+            offsets.require_same(upto, there)
+            offsets.require_kept(former.positions, standings)
+        present, gaps = offsets.met(upto, there, lossy=lossy)
+        offsets.tell(gaps, present.positions)
+        begin = offsets.without_lost(former.positions, standings)
+        rows = self._options.rows_per_partition
+        spans = offsets.spans_between(begin, present.positions, rows, upto.lineages)
         return [SpanPartition(span, self._options) for span in spans]
 
-    def commit(self, end: dict[str, int]) -> None:
+    def commit(self, end: dict[str, Any]) -> None:
         if self._options.reader is not None:
+            done = Offset.of_json(end)
             with open_journals(self._options.url) as journals:
-                journals.hold(self._options.reader, end.items())
+                journals.hold(self._options.reader, done.positions, done.lineages)
+
+    def _end(self, standings: list[JournalStanding]) -> Offset:
+        return Offset(offsets.end_of(standings), offsets.lineages_of(standings))

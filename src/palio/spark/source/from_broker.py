@@ -7,7 +7,7 @@ rights of whoever asks, so what they do not cover does not come, and is not miss
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Mapping
 
 import pyarrow as pa
 
@@ -18,9 +18,17 @@ from palio.client.event import Event
 from palio.client.replay import Replay
 from palio.matching.projection import properties_of
 from palio.model.filter import Filter
+from palio.protocol.durable.lineage import Lineage
 from palio.spark.arrow import Batches, batch_of
 from palio.spark.errors import JournalMissing
-from palio.spark.source.journals import Journals, JournalStanding, Span, WantedEvents, require_kept
+from palio.spark.source.journals import (
+    Journals,
+    JournalStanding,
+    Span,
+    WantedEvents,
+    require_kept,
+    require_same,
+)
 from palio.spark.source.rows import EVENT, Damage
 
 # Events that a broker reads for one answer; it may give fewer.
@@ -45,7 +53,7 @@ class BrokerJournals(Journals):
         listed = self._thread.run(self._client.journals())
         if listed.missing and not lossy:
             raise JournalMissing(listed.missing)
-        return [JournalStanding(one.origin, one.trimmed, one.head) for one in listed.journals]
+        return [JournalStanding(one.origin, one.trimmed, one.head, one.lineage) for one in listed.journals]
 
     def read(self, span: Span, wanted: WantedEvents, damage: Damage | None = None) -> Batches:
         replay = self._thread.run(self._replay(span, wanted))
@@ -60,6 +68,7 @@ class BrokerJournals(Journals):
         for standing in self.standings(lossy=wanted.lossy):
             if standing.journal == span.journal:
                 require_kept(span, standing.trimmed, lossy=wanted.lossy)
+                require_same(span, standing.lineage)
 
     async def _replay(self, span: Span, wanted: WantedEvents) -> Replay:
         return self._client.replay(
@@ -70,11 +79,12 @@ class BrokerJournals(Journals):
             ranges=[(span.journal, span.after, span.upto)],
         )
 
-    def hold(self, reader: str, positions: Iterable[tuple[str, int]]) -> None:
+    def hold(self, reader: str, positions: Mapping[str, int], lineages: Mapping[str, Lineage]) -> None:
         """Only the journal of the broker itself is kept; others are kept by asking there."""
-        for journal, sequence in positions:
-            if journal == self._client.broker:
-                self._thread.run(self._client.hold(reader, sequence))
+        own = self._client.broker
+        if own in positions:
+            held = self._client.hold(reader, positions[own], lineage=lineages.get(own, ()))
+            self._thread.run(held)
 
     def close(self) -> None:
         self._thread.run(self._client.close())

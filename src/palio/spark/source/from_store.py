@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 
+from palio.protocol.durable.lineage import Lineage
 from palio.spark.arrow import Batches
 from palio.spark.errors import DataLoss
-from palio.spark.source.journals import Journals, JournalStanding, Span, WantedEvents
+from palio.spark.source.journals import Journals, JournalStanding, Span, WantedEvents, require_same
 from palio.spark.source.rows import Damage, RowSelection, events_of
 from palio.store import Journal, JournalTrimmed, journals_in
 from palio.store.retention_holds import hold
@@ -21,8 +22,8 @@ class StoreJournals(Journals):
         self._journals = {name: Journal(url, name) for name in journals_in(url)}
 
     def standings(self, *, lossy: bool = False) -> list[JournalStanding]:
-        ranges = [journal.range() for journal in self._journals.values()]
-        return [JournalStanding(one.broker, one.first - 1, one.last) for one in ranges]
+        found = [(journal.range(), journal.lineage()) for journal in self._journals.values()]
+        return [JournalStanding(one.broker, one.first - 1, one.last, lineage) for one, lineage in found]
 
     def read(self, span: Span, wanted: WantedEvents, damage: Damage | None = None) -> Batches:
         journal = self._journals.get(span.journal) or Journal(self._url, span.journal)
@@ -42,10 +43,13 @@ class StoreJournals(Journals):
                     yield events
         except JournalTrimmed as problem:
             raise DataLoss(span.journal, problem.after + 1, problem.trimmed + 1) from None
+        require_same(span, journal.lineage())
 
-    def hold(self, reader: str, positions: Iterable[tuple[str, int]]) -> None:
-        for journal, sequence in positions:
-            hold(self._url, journal, reader, sequence)
+    def hold(self, reader: str, positions: Mapping[str, int], lineages: Mapping[str, Lineage]) -> None:
+        """Of those that are not in this store nothing is said: they are held where they are."""
+        for journal, sequence in positions.items():
+            if journal in self._journals:
+                hold(self._url, journal, reader, sequence, lineages.get(journal, ()))
 
     def close(self) -> None:
         for journal in self._journals.values():

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -20,27 +20,34 @@ from urllib.parse import urlsplit
 import msgspec
 
 from palio.model.filter import Filter
+from palio.protocol.durable.lineage import Lineage, agrees, fork_point, with_ancestors
 from palio.spark.arrow import Batches
-from palio.spark.errors import DataLoss, WrongOption
+from palio.spark.errors import DataLoss, JournalForked, WrongOption
 from palio.spark.source.rows import Damage
 
 BROKERS = ("palio", "palios", "ws", "wss")
 
 
 class JournalStanding(msgspec.Struct, frozen=True):
-    """A journal: it has all after `trimmed` up to `head`."""
+    """A journal: it has all after `trimmed` up to `head`; its lineage is empty where nobody knows it."""
 
     journal: str
     trimmed: int
     head: int
+    lineage: Lineage = ()
 
 
-class Span(msgspec.Struct, frozen=True):
-    """A range of a journal: all after one sequence up to another."""
+class Span(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A range of a journal: all after one sequence up to another.
+
+    `numbered` is the incarnation of the journal in which the last of these was numbered, if that is known: in a
+    journal that came back older since, there is something else.
+    """
 
     journal: str
     after: int
     upto: int
+    numbered: Lineage = ()
 
     @property
     def rows(self) -> int:
@@ -73,8 +80,8 @@ class Journals(AbstractContextManager["Journals"]):
         """
 
     @abstractmethod
-    def hold(self, reader: str, positions: Iterable[tuple[str, int]]) -> None:
-        """Have journals kept for a reader that has all up to these sequences; -1 ends that."""
+    def hold(self, reader: str, positions: Mapping[str, int], lineages: Mapping[str, Lineage]) -> None:
+        """Have journals kept for a reader that has all up to these sequences of these lineages."""
 
     @abstractmethod
     def close(self) -> None:
@@ -123,3 +130,11 @@ def require_kept(span: Span, trimmed: int, *, lossy: bool) -> None:
     """Raises `DataLoss` if some of a span is gone."""
     if span.after < trimmed and not lossy:
         raise DataLoss(span.journal, span.after + 1, trimmed + 1)
+
+
+def require_same(span: Span, lineage: Lineage) -> None:
+    """Raises `JournalForked` if a journal, as it is now, is not the one of a span that was read."""
+    for one in span.numbered:
+        if not agrees(span.upto, one.id, lineage):
+            mine = with_ancestors(span.numbered, lineage)
+            raise JournalForked(span.journal, span.upto, fork_point(span.upto, mine, lineage))

@@ -6,6 +6,7 @@ import difflib
 import json
 import math
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import msgspec
 
@@ -14,6 +15,7 @@ from palio.model.filter import Filter
 from palio.spark.errors import WrongOption
 from palio.spark.source.journals import WantedEvents, require_open
 from palio.spark.source.moments import moment
+from palio.spark.source.offsets import Offset
 
 # Sequences in one partition. Small enough for a task to be repeated without regret.
 ROWS_PER_PARTITION = 250_000
@@ -34,9 +36,9 @@ class ReadOptions(msgspec.Struct, frozen=True):
     rows_per_partition: int = ROWS_PER_PARTITION
     fail_on_data_loss: bool = True
     max_rows_per_trigger: int | None = None
-    starting: str | dict[str, int] = "earliest"
+    starting: str | Offset = "earliest"
     reader: str | None = None
-    ending: dict[str, int] | None = None
+    ending: Offset | None = None
 
     def wanted(self, more: Filter | None = None) -> WantedEvents:
         """What is selected, together with what `more` selects."""
@@ -101,14 +103,14 @@ def _number(name: str, options: Mapping[str, str], default: int | None) -> int |
     return int(text)
 
 
-def _starting(text: str) -> str | dict[str, int]:
+def _starting(text: str) -> str | Offset:
     if text in ("earliest", "latest"):
         return text
     return _offsets("startingOffsets", text, "earliest, latest, or ")
 
 
-def _offsets(name: str, text: str, others: str) -> dict[str, int]:
+def _offsets(name: str, text: str, others: str) -> Offset:
     try:
-        return msgspec.convert(json.loads(text), dict[str, int])
+        return Offset.of_json(msgspec.convert(json.loads(text), dict[str, Any]))
     except (ValueError, msgspec.ValidationError):
         raise WrongOption(name, f'It is {others}journals with sequences: {{"siena-1": 1200}}.') from None

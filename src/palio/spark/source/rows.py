@@ -29,6 +29,10 @@ EVENT_SCHEMA = f"{GENERIC_SCHEMA}, properties binary"
 EVENT = arrow_schema(EVENT_SCHEMA)
 GENERIC = EVENT.names[:-1]
 
+# Beside these, where a journal came back older and its numbers were given again: for an event whose number had
+# been given, the incarnation of the journal with which it went on; else null. With it, a name is one event's.
+BRANCH = "branch"
+
 NO_NOTIFICATION = "These bytes are no encoded notification."
 
 log = logging.getLogger("palio.spark")

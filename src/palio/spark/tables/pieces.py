@@ -3,7 +3,7 @@
 A piece is some files of one version of a lake, ranges of journals' sequences, or files as they were. So a job
 that is done piece by piece, with days between them, sees what one pass would have seen at its beginning:
 whatever is published or archived meanwhile is in no piece. A range that was archived and trimmed since is read
-from the lake to which it went.
+from the lake to which it went. So is one of a journal that came back older since, if it was archived before.
 
 What is not as it was any more is an error, and never a gap: `SourceChanged`.
 """
@@ -26,9 +26,11 @@ from pyspark.sql.types import StructType
 from palio.language import read_filter
 from palio.model.filter import Filter
 from palio.spark.errors import SourceChanged, UnknownInput
+from palio.spark.lake.archiving import position_of
 from palio.spark.lake.table import read_lake
 from palio.spark.source import offsets
 from palio.spark.source.journals import Span, absolute, open_journals
+from palio.spark.source.offsets import Offset
 from palio.spark.source.reading import read
 from palio.spark.tables.inputs import events_at, has_lines, is_journal, is_lake, parquet_at
 from palio.spark.tables.positions import JOURNAL, SEQUENCE
@@ -90,12 +92,12 @@ class TablePieces(msgspec.Struct, frozen=True, omit_defaults=True):
                 parts.append(self._read_lake(spark, lake, [then[path] for path in piece.lake_files], parsed))
             for span in piece.spans:
                 parts += self._archived(spark, lake, state, span, parsed)
-            waiting = [_after(span, state.positions.get(span.journal, 0)) for span in piece.spans]
+            waiting = [self._not_archived(lake, state, span) for span in piece.spans]
         if any(span.rows for span in waiting) or (not parts and self.lake is None):
             parts.append(self._read_journals(spark, waiting, parsed))
         if not parts:
             parts.append(self._read_lake(spark, Lake(self.place), [], parsed))
-        return reduce(lambda one, other: one.unionByName(other), parts)
+        return reduce(lambda one, other: one.unionByName(other, allowMissingColumns=True), parts)
 
     def _read_lake(
         self, spark: SparkSession, lake: Lake, files: list[LakeFile], filter: Filter | None
@@ -103,7 +105,9 @@ class TablePieces(msgspec.Struct, frozen=True, omit_defaults=True):
         for file, path in zip(files, lake.absolute(files), strict=True):
             if not Path(path).exists():
                 raise SourceChanged(self.place, f"{file.path} has been swept away since.")
-        state = LakeState(self.lake or "", self.version, 0.0, {}, {one.path: one for one in files})
+        forks = lake.state().forks if self.lake is not None else {}
+        chosen = {one.path: one for one in files}
+        state = LakeState(self.lake or "", self.version, 0.0, {}, chosen, {}, forks)
         since, until = self.since or 0.0, math.inf if self.until is None else self.until
         return read_lake(spark, lake, filter=filter, since=since, until=until, state=state)
 
@@ -111,17 +115,42 @@ class TablePieces(msgspec.Struct, frozen=True, omit_defaults=True):
         self, spark: SparkSession, lake: Lake, state: LakeState, span: Span, filter: Filter | None
     ) -> Iterator[DataFrame]:
         """What of a span is in the lake by now."""
-        upto = min(span.upto, state.positions.get(span.journal, 0))
+        branch = self._branch(lake, span)
+        upto = min(span.upto, state.ends(span.journal, branch))
         if upto > span.after:
-            own = (one for one in state.events() if one.journal == span.journal)
-            files = [one for one in own if one.last > span.after and one.first <= upto]
-            within = (f.col(JOURNAL) == span.journal) & f.col(SEQUENCE).between(span.after + 1, upto)
-            yield self._read_lake(spark, lake, files, filter).where(within)
+            own = [one for one in state.events() if one.journal == span.journal and one.branch <= branch]
+            ends: dict[int, list[LakeFile]] = {}
+            for one in own:
+                end = min(upto, state.upto(one, branch))
+                if one.last > span.after and one.first <= end:
+                    ends.setdefault(end, []).append(one)
+            for end, files in ends.items():
+                within = (f.col(JOURNAL) == span.journal) & f.col(SEQUENCE).between(span.after + 1, end)
+                yield self._read_lake(spark, lake, files, filter).where(within)
+
+    def _not_archived(self, lake: Lake, state: LakeState, span: Span) -> Span:
+        """What of a span the journal has to give. Raises `SourceChanged` if it does not have it any more."""
+        branch = self._branch(lake, span)
+        rest = _after(span, state.ends(span.journal, branch))
+        if rest.rows and branch < len(state.forks_of(span.journal)):
+            reason = (
+                f"the journal {span.journal!r} came back older than it was, without what was to be looked at."
+            )
+            raise SourceChanged(self.place, reason)
+        return rest
+
+    def _branch(self, lake: Lake, span: Span) -> int:
+        """In which branch of the lake a span belongs, that was planned with a version of it."""
+        return len(lake.state(self.version).forks_of(span.journal))
 
     def _read_journals(self, spark: SparkSession, spans: list[Span], filter: Filter | None) -> DataFrame:
         assert self.url is not None
-        start, end = {one.journal: one.after for one in spans}, {one.journal: one.upto for one in spans}
-        limits: dict[str, Any] = {"startingOffsets": json.dumps(start), "endingOffsets": json.dumps(end)}
+        start = Offset({one.journal: one.after for one in spans})
+        end = Offset({one.journal: one.upto for one in spans}, {one.journal: one.numbered for one in spans})
+        limits: dict[str, Any] = {
+            "startingOffsets": json.dumps(start.to_json()),
+            "endingOffsets": json.dumps(end.to_json()),
+        }
         return read(spark, self.url, filter=filter, since=self.since, until=self.until, **limits)
 
     def _read_files(self, spark: SparkSession, piece: Piece) -> DataFrame:
@@ -153,7 +182,7 @@ def cut(
     if url is not None:
         raise UnknownInput(place, "it is no lake, after which journals could go on.")
     if is_journal(place):
-        pieces = [Piece(spans=tuple(several)) for several in _cut_journals(place, {})]
+        pieces = [Piece(spans=tuple(several)) for several in _cut_journals(place, Offset())]
         return TablePieces(place, tuple(pieces or [Piece()]), url=absolute(place), since=since, until=until)
     if has_lines(place):
         events_at(spark, place)  # raises if there is no such file
@@ -187,20 +216,23 @@ def _cut_lake(place: str, url: str | None, since: float | None, until: float | N
     groups = grouped(files, lambda one: one.rows, LEAST_EVENTS)
     pieces = [Piece(lake_files=tuple([one.path for one in several])) for several in groups]
     if url is not None:
-        pieces += [Piece(spans=tuple(several)) for several in _cut_journals(url, state.positions)]
+        pieces += [Piece(spans=tuple(several)) for several in _cut_journals(url, position_of(state))]
         url = absolute(url)
     return TablePieces(
         str(lake.root), tuple(pieces or [Piece()]), state.lake, state.version, url, None, since, until
     )
 
 
-def _cut_journals(url: str, positions: dict[str, int]) -> list[list[Span]]:
-    """What journals have after positions, by which they must not have been trimmed."""
+def _cut_journals(url: str, position: Offset) -> list[list[Span]]:
+    """What journals have after a position, by which they must not have been trimmed, nor come back older."""
+    positions = position.positions
     with open_journals(absolute(url)) as journals:
         standings = journals.standings()
+    offsets.require_same(position, standings)
     offsets.require_kept(positions, [one for one in standings if one.journal in positions])
     start, end = offsets.without_lost(positions, standings), offsets.end_of(standings)
-    spans = offsets.spans_between(start, end, _least(offsets.rows_between(start, end), LEAST_EVENTS))
+    rows = _least(offsets.rows_between(start, end), LEAST_EVENTS)
+    spans = offsets.spans_between(start, end, rows, offsets.lineages_of(standings))
     return grouped(spans, lambda span: span.rows, LEAST_EVENTS)
 
 
@@ -225,7 +257,7 @@ def _least(total: int, least: int) -> int:
 
 def _after(span: Span, position: int) -> Span:
     """What of a span lies after a position."""
-    return Span(span.journal, min(max(span.after, position), span.upto), span.upto)
+    return Span(span.journal, min(max(span.after, position), span.upto), span.upto, span.numbered)
 
 
 def _listed(spark: SparkSession, paths: list[str]) -> list[FileVersion]:

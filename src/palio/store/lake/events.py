@@ -38,10 +38,14 @@ Row: TypeAlias = tuple[int, float, str, Notification]  # sequence, time, publish
 
 
 class LakeEvents:
-    """What a filter selects of some files, after a sequence and from a time on. Close it in the end."""
+    """What a filter selects of some files, after a sequence and from a time on. Close it in the end.
+
+    Of each file only what is up to a sequence belongs to the journal: beyond it there may be what was published
+    before that came back older.
+    """
 
     def __init__(
-        self, root: Path, files: list[LakeFile], filter: Filter, *, after: int, since: float = 0.0
+        self, root: Path, files: list[tuple[LakeFile, int]], filter: Filter, *, after: int, since: float = 0.0
     ) -> None:
         self._root = root
         self._after = after
@@ -50,9 +54,9 @@ class LakeEvents:
         if filter != Filter():
             self._index = MatchIndex()
             self._index.add(0, filter)
-        wanted = [one for one in files if one.last > after and one.end >= since - 1e-6]
-        self._files = [_LakeFile(one) for one in wanted]
-        self._heap = [(max(one.first, after + 1), number) for number, one in enumerate(wanted)]
+        wanted = [(one, upto) for one, upto in files if upto > after and one.end >= since - 1e-6]
+        self._files = [_LakeFile(one, upto) for one, upto in wanted]
+        self._heap = [(max(one.first, after + 1), number) for number, (one, _) in enumerate(wanted)]
         heapq.heapify(self._heap)
 
     @property
@@ -96,6 +100,8 @@ class LakeEvents:
             return
         file.reached = batch.column("sequence")[batch.num_rows - 1].as_py()
         wanted = pc.greater(batch.column("sequence"), self._after)
+        if file.reached > file.upto:
+            wanted = pc.and_(wanted, pc.less_equal(batch.column("sequence"), file.upto))
         if self._since > 0:
             wanted = pc.and_(wanted, pc.greater_equal(batch.column("time").cast(pa.int64()), self._since))
         batch = batch.filter(wanted)
@@ -118,10 +124,11 @@ class LakeEvents:
 class _LakeFile:
     """A file, as far as it was read."""
 
-    __slots__ = ("_raw", "about", "batches", "reached", "rows")
+    __slots__ = ("_raw", "about", "batches", "reached", "rows", "upto")
 
-    def __init__(self, about: LakeFile) -> None:
+    def __init__(self, about: LakeFile, upto: int) -> None:
         self.about = about
+        self.upto = upto
         self.batches: Iterator[Any] | None = None
         self.rows: deque[Row] = deque()  # of what was read, those that are wanted and were not given yet
         self.reached = about.first - 1

@@ -6,7 +6,13 @@ of two who try, one succeeds, and the other has to look again. Files that no man
 anybody; what a job leaves behind when it dies is never seen, and is swept away later.
 
 A manifest says what changed; from time to time one says everything (a snapshot), so that few have to be read.
-`positions` says for each journal up to which sequence the lake has everything, but for what was forgotten.
+`positions` says for each journal up to which sequence the lake has everything, but for what was forgotten, and
+`lineages` of which lineage of the journal that is a position.
+
+A journal may come back older than the lake has it (`palio.protocol.durable.lineage`), and give sequences again.
+Then there is a *fork*: the lake goes on after the last sequence that both have, and what it had of the journal
+as it was stays. A file knows how many forks there were when it was written, its *branch*; so it is known which
+events are those of the journal as it is now (`LakeState.upto`), and which only the lake has.
 """
 
 from __future__ import annotations
@@ -17,14 +23,16 @@ import secrets
 import time
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TypeAlias
 from urllib.parse import unquote, urlsplit
 
 import msgspec
 
+from palio.protocol.durable.lineage import JournalGap, Lineage
 from palio.store.lake.errors import LakeChanged, LakeDamaged, LakeTooNew, NoLake, WrongLake
 from palio.store.lake.once import create_once, make_folder
 
-FORMAT = 1
+FORMAT = 2  # those of format 1 knew no lineages
 MANIFESTS = "_palio"
 # Every so many versions there is a snapshot.
 SNAPSHOT_EVERY = 32
@@ -49,6 +57,26 @@ class LakeFile(msgspec.Struct, frozen=True, omit_defaults=True):
     kind: str | None = None  # the class of its events, where they have one
     complete: bool = True
     quarantine: bool = False  # what could not be read, with the reason
+    branch: int = 0  # how many forks of its journal there were
+
+
+class LakeFork(msgspec.Struct, frozen=True):
+    """A journal came back older: it went on after a sequence, when the lake had what it was up to another.
+
+    The first incarnation of what follows gives it its name.
+    """
+
+    after: int
+    upto: int
+    incarnation: str
+    noticed: float
+
+    def gap(self, journal: str) -> JournalGap:
+        """What of the journal as it was may never have come to the lake; nobody knows how far that was."""
+        return JournalGap(journal, self.upto, None, self.noticed)
+
+
+Forks: TypeAlias = tuple[LakeFork, ...]
 
 
 class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -63,6 +91,8 @@ class Manifest(msgspec.Struct, frozen=True, omit_defaults=True):
     add: tuple[LakeFile, ...] = ()
     remove: tuple[str, ...] = ()
     snapshot: bool = False
+    lineages: dict[str, Lineage] = {}
+    forks: dict[str, Forks] = {}
 
 
 class LakeState(msgspec.Struct, frozen=True):
@@ -73,6 +103,25 @@ class LakeState(msgspec.Struct, frozen=True):
     time: float
     positions: dict[str, int]
     files: dict[str, LakeFile]
+    lineages: dict[str, Lineage] = {}  # of which the positions are positions, where that is known
+    forks: dict[str, Forks] = {}
+
+    def forks_of(self, journal: str) -> Forks:
+        """Those of one journal, in the order in which they were noticed."""
+        return self.forks.get(journal, ())
+
+    def upto(self, file: LakeFile, branch: int | None = None) -> int:
+        """The last sequence of a file that is one of the journal as it is, or as it was in a branch."""
+        return min([file.last, *[one.after for one in self.forks_of(file.journal)[file.branch : branch]]])
+
+    def given(self, journal: str, branch: int) -> int:
+        """Up to which sequence numbers had been given already when a branch began."""
+        return max([0, *[one.upto for one in self.forks_of(journal)[:branch]]])
+
+    def ends(self, journal: str, branch: int) -> int:
+        """How far the lake has a journal in a branch."""
+        forks = self.forks_of(journal)
+        return forks[branch].upto if branch < len(forks) else self.positions.get(journal, 0)
 
     def events(self) -> list[LakeFile]:
         return [one for one in self.files.values() if not one.quarantine]
@@ -89,6 +138,8 @@ class LakeChange(msgspec.Struct, frozen=True):
     add: tuple[LakeFile, ...] = ()
     remove: tuple[str, ...] = ()
     positions: dict[str, int] = {}
+    lineages: dict[str, Lineage] = {}
+    forks: dict[str, LakeFork] = {}  # that are new
 
 
 class _ManifestHeader(msgspec.Struct):
@@ -141,7 +192,7 @@ class Lake:
                 files.pop(path, None)
             files.update({file.path: file for file in one.add})
         newest = changes[0]
-        return LakeState(newest.lake, newest.version, newest.time, newest.positions, files)
+        return _state(newest, files)
 
     def versions(self) -> list[int]:
         """The numbers of all versions, ascending."""
@@ -182,10 +233,21 @@ class Lake:
         snapshot = version % SNAPSHOT_EVERY == 0
         positions = base.positions | change.positions
         add = tuple(files.values()) if snapshot else change.add
-        self._put(
-            Manifest(FORMAT, version, base.lake, now, change.action, positions, add, change.remove, snapshot)
+        manifest = Manifest(
+            FORMAT,
+            version,
+            base.lake,
+            now,
+            change.action,
+            positions,
+            add,
+            change.remove,
+            snapshot,
+            base.lineages | change.lineages,
+            base.forks | {name: (*base.forks_of(name), fork) for name, fork in change.forks.items()},
         )
-        return LakeState(base.lake, version, now, positions, files)
+        self._put(manifest)
+        return _state(manifest, files)
 
     def commit_upon(self, base: LakeState, change: LakeChange) -> LakeState:
         """The same upon whatever the newest version is, if it still has all that is to be removed.
@@ -229,6 +291,11 @@ class Lake:
             create_once(self._path(manifest.version), _encode(manifest))
         except FileExistsError:
             raise LakeChanged(str(self.root), manifest.version) from None
+
+
+def _state(newest: Manifest, files: dict[str, LakeFile]) -> LakeState:
+    one = newest
+    return LakeState(one.lake, one.version, one.time, one.positions, files, one.lineages, one.forks)
 
 
 def _folder(place: str) -> Path:

@@ -6,7 +6,8 @@ the last page of somebody ended is remembered for a while, so that the next one 
 
 What the lake says of a journal decides: one that it does not know was never archived, and there is nothing. One
 that it knows it has without gaps, but for what was forgotten, up to a position; if that lies before the end of
-what was trimmed, something is in neither, which is an error and not skipped.
+what was trimmed, something is in neither, which is an error and not skipped. What it has of a journal that has
+forked from this one since counts for nothing beyond the fork, whether the lake knows of that or not.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import msgspec
 
 from palio.model.errors import MissingDependency
 from palio.model.filter import Filter
+from palio.protocol.durable.lineage import Lineage, fork_point
 from palio.store.lake.errors import LakeBehind
 from palio.store.lake.manifests import Lake, LakeState
 
@@ -54,6 +56,7 @@ class Archive:
             raise MissingDependency("pyarrow", "arrow") from None
         self._lake = Lake(place)
         self._journal = journal
+        self.lineage: Lineage = ()  # of the journal; if it is not known, the lake is believed
         self._clock = clock
         self._state: LakeState | None = None
         self._open: dict[_Place, LakeEvents] = {}
@@ -63,11 +66,15 @@ class Archive:
         return str(self._lake.root)
 
     def position(self) -> int | None:
-        """Up to which sequence the lake has everything; None if it does not know the journal.
+        """Up to which sequence the lake has everything of this journal; None if it does not know the journal.
 
         Raises `NoLake`, `LakeTooNew` or `LakeDamaged`.
         """
-        return self._newest().positions.get(self._journal)
+        state = self._newest()
+        position = state.positions.get(self._journal)
+        if position is None:
+            return None
+        return fork_point(position, state.lineages.get(self._journal, ()), self.lineage)
 
     def page(
         self,
@@ -146,7 +153,9 @@ class Archive:
         found = self._open.pop(place, None)
         if found is not None:
             return found
-        files = [one for one in self._newest().events() if one.journal == self._journal]
+        state, end = self._newest(), self.position() or 0
+        own = [one for one in state.events() if one.journal == self._journal]
+        files = [(one, upto) for one in own if (upto := min(end, state.upto(one))) >= one.first]
         return LakeEvents(self._lake.root, files, filter, after=place[0], since=place[2])
 
     def _put_back(self, place: _Place, events: LakeEvents) -> None:

@@ -83,12 +83,16 @@ class Lifecycle:
             # What is published here from now on is meant, whenever the rest of the network knows of it.
             beginning.setdefault(self._desk.broker, self._retention.register_here(identity))
         durable.position = dict(beginning)
+        lineages = attach.lineages or {}
+        durable.lineages = {origin: one for origin, one in lineages.items() if origin in beginning}
+        durable.unwritten = set(durable.lineages)
         durable.written_position = dict(beginning)
+        places = durable.places(beginning.items())
 
         def stored() -> None:
             if durable.state is HomeState.ENDED:
                 return  # it retired meanwhile
-            durable.stored_position = durable.places(beginning.items())
+            durable.stored_position = places
             self._stored(durable, created=True)
 
         self._writing.subscription(durable, filter, stored, position=tuple(durable.position.items()))

@@ -169,8 +169,10 @@ class JournalHistory:
             self._finish_survey(number, survey)
         elif number in self._lists:
             session, asked, _ = self._lists.pop(number)
-            ranges = tuple([journals.JournalRange(head.origin, head.trimmed, head.head) for head in heads])
-            self._desk.answer(session, journals.JournalsListed(asked, ranges, tuple(sorted(missing))))
+            ranges = [
+                journals.JournalRange(head.origin, head.trimmed, head.head, head.lineage) for head in heads
+            ]
+            self._desk.answer(session, journals.JournalsListed(asked, tuple(ranges), tuple(sorted(missing))))
         elif number in self._replays:
             replay = self._replays[number]
             replay.missing = missing

@@ -83,12 +83,15 @@ class Retention:
 
     def compare(self, sequence: int, incarnation: str) -> bool:
         """Whether what somebody has read may be this journal; if not, it came back older than it was."""
-        lineage = self._journal.lineage
-        if agrees(sequence, incarnation, lineage):
+        if agrees(sequence, incarnation, self._journal.lineage):
             return True
-        self.came_back_older()
-        self._forks.own(lineage, sequence)
+        self.has_read_another(sequence)
         return False
+
+    def has_read_another(self, sequence: int) -> None:
+        """Handles that somebody has read up to there what is not this journal: it came back older."""
+        self.came_back_older()
+        self._forks.own(self._journal.lineage, sequence)
 
     def came_back_older(self) -> None:
         """Handles that the disk here came back older: it may not know all readers any more.

@@ -1,0 +1,85 @@
+"""Notices: what a broker has noticed itself, published there as an event like any other.
+
+Who may subscribe to such events, and which of them come over a border, is a matter of rights and filters, as it
+is for any event. All of them have `palio.notice`, which says what kind of notice it is. There is one kind now:
+
+*A gap* (`palio.notice = "gap"`): a journal came back older than it was, or some of it is damaged. Each
+broker that notices says so once: the one whose journal it is, and those that are home to who has read further,
+however many durable subscriptions these are. Of those concerned at the same moment the first place counts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, TypeAlias
+
+from palio.model.advertisement import Advertisement
+from palio.model.notification import Notification
+from palio.protocol.durable.lineage import JournalGap
+from palio.protocol.requests import Advertise, Publish
+from palio.routing.durable.effects import ReportGap
+from palio.routing.occurrences import Open
+
+NOTICE = "palio.notice"
+# Who publishes them; the session, which no client can have: the names of these are not empty.
+PUBLISHER = "palio"
+SESSION = ""
+# Gaps of which is remembered that they were told; whoever has more of them hears of one again.
+MOST_REMEMBERED = 1_000
+
+# What tells gaps apart: whose journal, in which incarnation, why; and where, of what is damaged.
+_Told: TypeAlias = tuple[str, str, str, int]
+
+
+class Notices:
+    """What a broker has to tell. `handle` is its router's; `advertises` says if publishers have to."""
+
+    def __init__(
+        self, broker: str, handle: Callable[[Any, str], None], *, advertises: Callable[[], bool]
+    ) -> None:
+        self._broker = broker
+        self._handle = handle
+        self._advertises = advertises
+        self._told: dict[_Told, None] = {}
+        self._gaps: dict[_Told, ReportGap] = {}
+        self._is_open = False
+
+    def gap(self, effect: ReportGap) -> bool:
+        """Note that a gap is to be told. Returns whether nothing else was waiting to be."""
+        gap, why = effect.gap, effect.why
+        key = gap.origin, effect.fork, why, gap.after if why == "damaged" else 0
+        if key in self._told:
+            return False
+        first = not self._gaps
+        known = self._gaps.get(key)
+        if known is None or gap.after < known.gap.after:
+            self._gaps[key] = effect
+        return first
+
+    def publish(self) -> None:
+        """Publish what was noted."""
+        gaps, self._gaps = self._gaps, {}
+        self._told.update(dict.fromkeys(gaps))
+        while len(self._told) > MOST_REMEMBERED:
+            del self._told[next(iter(self._told))]
+        if not self._is_open:
+            self._is_open = True
+            self._handle(Open(), SESSION)
+            if self._advertises():
+                self._handle(Advertise("notices", Advertisement.parse(f"exists({NOTICE})")), SESSION)
+        notifications = [self._notification(effect.gap, effect.why) for effect in gaps.values()]
+        self._handle(Publish(tuple(notifications), 0, PUBLISHER), SESSION)
+
+    def _notification(self, gap: JournalGap, why: str) -> Notification:
+        upto = {} if gap.upto is None else {"palio.upto": gap.upto}
+        content = {
+            NOTICE: "gap",
+            "palio.broker": self._broker,
+            "palio.origin": gap.origin,
+            "palio.after": gap.after,
+            **upto,
+            "palio.why": why,
+            "palio.noticed": datetime.fromtimestamp(gap.noticed, UTC),
+        }
+        return Notification(content)
