@@ -7,7 +7,7 @@ set a bound on it.
 
 The estimate takes attributes as independent and values as uniform: on each side, every kind of value that
 is allowed counts alike; within a kind, finite sets are counted, ranges are measured by their length, and
-where text or list questions are involved a real part counts as one half. However little it is, what a merge
+where text or list questions are involved a real part counts as one half, and so does a residual. However little it is, what a merge
 adds has a share: zero means that nothing is added.
 """
 
@@ -75,7 +75,8 @@ def excess(box: Conjunction, parts: Sequence[Conjunction]) -> tuple[list[Conjunc
 
 
 def _volume_share(piece: Conjunction, whole: Conjunction) -> float:
-    return math.prod(side_share(side, whole.side(name)) for name, side in piece.sides.items())
+    computed = len(set(piece.residuals) - set(whole.residuals))
+    return math.prod(side_share(side, whole.side(name)) for name, side in piece.sides.items()) / 2**computed
 
 
 def side_share(part: ValueSet, whole: ValueSet) -> float:
