@@ -24,9 +24,9 @@ from tests.relations import check_merge, check_pair, check_text
 CHUNK = 500
 
 
-def check_number(seed: int, number: int) -> tuple[int, int]:
+def check_number(seed: int, number: int, computed: bool) -> tuple[int, int]:
     """Check one pair; (covers was said, it was too large to be a filter)."""
-    maker, first, second = pair(random.Random(f"{seed}/{number}"))
+    maker, first, second = pair(random.Random(f"{seed}/{number}"), computed=computed)
     try:
         covers = check_pair(maker, first, second)
         if number % 5 == 0:
@@ -37,12 +37,12 @@ def check_number(seed: int, number: int) -> tuple[int, int]:
     return int(covers), 0
 
 
-def check_chunk(task: tuple[int, int, int]) -> tuple[int, int, int, str | None]:
-    seed, start, stop = task
+def check_chunk(task: tuple[int, int, int, bool]) -> tuple[int, int, int, str | None]:
+    seed, start, stop, computed = task
     covered = refused = 0
     for number in range(start, stop):
         try:
-            said, large = check_number(seed, number)
+            said, large = check_number(seed, number, computed)
         except Exception as problem:  # noqa: BLE001  (whatever it is, it is what we hunt for)
             return number - start + 1, covered, refused, f"pair {number}: {type(problem).__name__}: {problem}"
         covered += said
@@ -56,14 +56,16 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--workers", type=int, default=multiprocessing.cpu_count())
     parser.add_argument("--only", type=int, metavar="NUMBER", help="check one pair, with its stack trace")
+    parser.add_argument("--computed", action="store_true", help="filters of which some compute something")
     options = parser.parse_args()
     if options.only is not None:
-        check_number(options.seed, options.only)
+        check_number(options.seed, options.only, options.computed)
         print("nothing wrong with this pair")
         return 0
 
     tasks = [
-        (options.seed, start, min(start + CHUNK, options.pairs)) for start in range(0, options.pairs, CHUNK)
+        (options.seed, start, min(start + CHUNK, options.pairs), options.computed)
+        for start in range(0, options.pairs, CHUNK)
     ]
     console = Console(stderr=True)
     console.print(f"seed {options.seed}, {options.pairs:,} pairs, {options.workers} workers")
@@ -82,7 +84,10 @@ def main() -> int:
             progress.update(bar, completed=checked)
             if problem is not None:
                 print(problem)
-                print(f"again: python -m tests.hunt --seed {options.seed} --only {problem.split()[1][:-1]}")
+                said = " --computed" if options.computed else ""
+                print(
+                    f"again: python -m tests.hunt --seed {options.seed} --only {problem.split()[1][:-1]}{said}"
+                )
                 return 1
     took = time.monotonic() - started
     print(

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from palio.model.constraint import IGNORING_CASE, Constraint
-from palio.model.formulas.formula import Call, Constant, Formula, Variable
+from palio.model.formulas.formula import Call, Constant, Formula, Variable, variables
 from palio.model.formulas.residual import Residual
 from palio.model.formulas.writing import formula_text
 from palio.model.moments import format_time
@@ -85,7 +85,8 @@ def truth_of(formula: Formula) -> Expression:
         case Call(function, (Constant(value), Variable(name))) if function in _COMPARISONS:
             return Condition(name, Constraint(_COMPARISONS[function][1], value))
         case _:
-            return Residual(formula)
+            # Of constants alone it would have been computed, if it came to a value.
+            return Residual(formula) if variables(formula) else FALSE
 
 
 def check(expression: Expression) -> None:

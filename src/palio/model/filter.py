@@ -14,7 +14,7 @@ from palio.model.conjunction import MAX_EFFORT, STEPS, Conjunction, uncovered
 from palio.model.constraint import Constraint
 from palio.model.describe import describe_conjunction
 from palio.model.effort import Effort, Undecided
-from palio.model.errors import ContradictoryFilter, FilterTooLarge
+from palio.model.errors import ComputedCondition, ContradictoryFilter, FilterTooLarge
 from palio.model.explanation import Explanation, explain
 from palio.model.expression import Condition, Expression, check, conjunction, disjunction, text_of
 from palio.model.flatten import flatten
@@ -181,6 +181,13 @@ class Filter:
         reason = self.contradiction
         if reason is not None:
             raise ContradictoryFilter(self.source or str(self), reason)
+        return self
+
+    def require_sets(self, where: str) -> Filter:
+        """The filter itself; raises `ComputedCondition` if it has residuals. `where` begins a sentence."""
+        for box in self.conjunctions:
+            if box.residuals:
+                raise ComputedCondition(where, text_of(box.residuals[0]))
         return self
 
     # Form, text and identity

@@ -76,7 +76,8 @@ def excess(box: Conjunction, parts: Sequence[Conjunction]) -> tuple[list[Conjunc
 
 def _volume_share(piece: Conjunction, whole: Conjunction) -> float:
     computed = len(set(piece.residuals) - set(whole.residuals))
-    return math.prod(side_share(side, whole.side(name)) for name, side in piece.sides.items()) / 2**computed
+    share = math.prod(side_share(side, whole.side(name)) for name, side in piece.sides.items())
+    return math.ldexp(share, -computed)
 
 
 def side_share(part: ValueSet, whole: ValueSet) -> float:

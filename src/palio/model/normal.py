@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import NoReturn, TypeAlias
 
@@ -80,8 +80,11 @@ def intersection(left: Sequence[Conjunction], right: Sequence[Conjunction]) -> N
 
 def _sides(box: Conjunction) -> _Sides:
     """A conjunction with its residuals as sides."""
-    sides: _Sides = dict(box.sides)  # type: ignore[arg-type]
-    return {**sides, **{one.formula: TRUE if one.wanted else _UNTRUE for one in box.residuals}}
+    return _named(box.sides) | {one.formula: TRUE if one.wanted else _UNTRUE for one in box.residuals}
+
+
+def _named(sides: Mapping[str, ValueSet]) -> _Sides:
+    return {name: side for name, side in sides.items()}
 
 
 def _box(sides: _Sides) -> Conjunction:
@@ -172,10 +175,10 @@ class _Expander:
         if sides is None:
             self._conflict(f"`{text_of(Residual(formula))}` holds for no values")
             return []
-        return [{**sides, formula: TRUE}]
+        return [_named(sides) | {formula: TRUE}]
 
     def any(self, parts: list[list[_Sides]]) -> list[_Sides]:
-        single: dict[str, list[ValueSet]] = defaultdict(list)
+        single: dict[str | Formula, list[ValueSet]] = defaultdict(list)
         several: list[_Sides] = []
         for sides in (sides for part in parts for sides in part):
             if len(sides) == 1:
@@ -183,7 +186,8 @@ class _Expander:
                 single[name].append(values)
             else:
                 several.append(sides)
-        return self._bounded([*({name: union(sets)} for name, sets in single.items()), *several])
+        joined: list[_Sides] = [{name: union(sets)} for name, sets in single.items()]
+        return self._bounded(joined + several)
 
     def all(self, parts: list[list[_Sides]]) -> list[_Sides]:
         result: list[_Sides] = [{}]

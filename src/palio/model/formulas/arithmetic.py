@@ -40,7 +40,7 @@ def _remainder(left: Any, right: Any) -> Any:
     return math.fmod(left, right)
 
 
-def _rounded(number: Any) -> int:
+def _rounded(number: int | float) -> int:
     """To the nearest integer, halves away from zero."""
     if type(number) is int:
         return number

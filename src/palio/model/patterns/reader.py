@@ -30,7 +30,7 @@ from palio.model.constraint import Constraint
 from palio.model.errors import PatternSyntaxError, PatternTooLarge, UnboundedPattern
 from palio.model.expression import And, Condition, Expression, conjunction
 from palio.model.filter import Filter
-from palio.model.parser import COMPARISONS, Reader, token_pattern
+from palio.model.reading import COMPARISONS, Reader, token_pattern
 from palio.model.patterns.computed import (
     AGGREGATES,
     Aggregate,
