@@ -46,12 +46,23 @@ def describe(attribute: str, values: ValueSet) -> Expression:
 
 def describe_conjunction(box: Conjunction) -> Expression:
     """An expression that means a conjunction; what its residuals say about attributes is not said again."""
-    said: dict[str, ValueSet] = {}
+    sides = [describe(name, side) for name, side in said_sides(box).items()]
+    return conjunction([*sides, *box.residuals])
+
+
+def said_sides(box: Conjunction) -> dict[str, ValueSet]:
+    """The sides of a conjunction that its residuals do not imply."""
+    if not box.residuals:
+        return dict(box.sides)
+    implications: dict[str, ValueSet] = {}
     for residual in box.residuals:
         for name, side in (implied(residual.formula) or {}).items() if residual.wanted else ():
-            said[name] = said[name] & side if name in said else side
-    sides = [describe(name, side) for name, side in box.sides.items() if name not in said or side != said[name]]
-    return conjunction([*sides, *box.residuals])
+            implications[name] = implications[name] & side if name in implications else side
+    return {
+        name: side
+        for name, side in box.sides.items()
+        if name not in implications or side != implications[name]
+    }
 
 
 def _all_but(attribute: str, values: ValueSet) -> list[Expression]:
