@@ -50,9 +50,8 @@ class Conjunction:
     def of(sides: Sides, residuals: Residuals = ()) -> Conjunction:
         """From sides in any order, of which some may allow everything or have needless questions."""
         plain = {name: sides[name].simplified() for name in sorted(sides)}
-        return Conjunction(
-            {name: side for name, side in plain.items() if not side.is_everything()}, in_order(residuals)
-        )
+        kept = {name: side for name, side in plain.items() if not side.is_everything()}
+        return Conjunction(kept, in_order(residuals)) if residuals else Conjunction(kept)
 
     def side(self, name: str) -> ValueSet:
         return self.sides.get(name, ANYTHING)
@@ -78,7 +77,7 @@ class Conjunction:
         for side in self.sides.values():  # asked for every filter, and a loop is faster
             if side.is_empty():
                 return True
-        return bool(self.residuals) and _exclude(self.residuals, self.residuals)
+        return _exclude(self.residuals, self.residuals) if self.residuals else False
 
     def includes(self, other: Conjunction) -> bool:
         """True iff it is proven that every notification of the other one is in this one."""

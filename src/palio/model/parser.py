@@ -39,6 +39,8 @@ _SIGNS = {
 # Signs that people have in names, which then need backticks.
 _IN_NAMES = ("-", "/")
 _ARITHMETIC = frozenset((*SUMS, *PRODUCTS))
+# Of what a token is behind which a sum goes on, or is compared.
+_GOES_ON = frozenset(("symbol", "number", "keyword"))
 _VALUES = frozenset(("string", "number", "time", "bytes"))
 # Words that look like values; for them there is advice.
 _LIKE_VALUES = frozenset(("true", "false", "null", "none", "nil"))
@@ -77,47 +79,38 @@ class CalculatingReader(Reader):
 
     tokens: ClassVar = _TOKENS
 
-    def __init__(self, text: str) -> None:
-        self._bare: Expression | None = None  # the condition that is a name alone, if that was the last one
-        super().__init__(text)
+    _bare: Expression | None = None  # the condition that is a name alone, if that was the last one
 
     # Where a filter may be a sum
 
-    def negation(self) -> Expression:
-        opened = self.kind == "symbol" and self.token == "("
-        found = super().negation()
-        if not opened:
-            return Not(self._settled(found.operand)) if type(found) is Not else found
-        if self._continues_sum():
-            if isinstance(found, _Sum):
-                return self._computed(self.sum(found.formula))
-            if found is self._bare and isinstance(found, Condition):
-                return self._computed(self.sum(Variable(found.attribute)))
-        is_open = self.depth > 0 and self.kind == "symbol" and self.token == ")"
-        return found if is_open else self._settled(found)
+    def closed(self, inner: Expression) -> Expression:
+        if self.kind in _GOES_ON and self._continues_sum():
+            if isinstance(inner, _Sum):
+                return self._computed(self.sum(inner.formula))
+            if inner is self._bare and isinstance(inner, Condition):
+                return self._computed(self.sum(Variable(inner.attribute)))
+        if not isinstance(inner, _Sum) or (self.depth > 0 and self.kind == "symbol" and self.token == ")"):
+            return inner
+        return self.settled(inner)
 
-    def _joined(self, kind: type[And | Or], part: Callable[[], Expression], word: str) -> Expression:
-        found = super()._joined(kind, part, word)
-        if type(found) is kind:
-            return kind(tuple([self._settled(operand) for operand in found.operands]))
-        return found
+    def joined(self, kind: type[And | Or], operands: list[Expression]) -> Expression:
+        return kind(tuple([self.settled(one) for one in operands]))
 
-    def _settled(self, found: Expression) -> Expression:
+    def settled(self, operand: Expression) -> Expression:
         """A filter; of a sum that is not compared, whether it is true."""
-        if not isinstance(found, _Sum):
-            return found
-        if not possible(found.formula).overlaps(TRUE):
-            self.fail_at(found.at, "expected a comparison such as `>` behind what is computed.")
-        return truth_of(found.formula)
+        if not isinstance(operand, _Sum):
+            return operand
+        if not possible(operand.formula).overlaps(TRUE):
+            self.fail_at(operand.at, "expected a comparison such as `>` behind what is computed.")
+        return truth_of(operand.formula)
 
-    def condition(self) -> Expression:
-        if self._says_call() or (self.kind == "symbol" and self.token == "-"):
-            self.count_condition()
-            return self._computed(self.sum())
-        found = super().condition()
-        if isinstance(found, Always) and self._continues_sum():
-            return self._computed(self.sum(Constant(found.truth)))
-        return found
+    def sign_first(self) -> Expression:
+        return self._computed(self.sum()) if self.token == "-" else super().sign_first()
+
+    def always(self, truth: bool) -> Expression:
+        if self._continues_sum():
+            return self._computed(self.sum(Constant(truth)))
+        return Always(truth)
 
     def turned(self, start: int, value: Scalar) -> Expression:
         if self._continues_sum(compared=False):
@@ -134,12 +127,18 @@ class CalculatingReader(Reader):
         return self._compared(Constant(value), sign, self.sum(Variable(found.attribute)))
 
     def test(self, demanded: Kind | None, name: str) -> Expression:
-        if self.kind == "symbol" and self.token in COMPARISONS:
-            return self._tested(demanded, name)
-        is_name = self.kind == "number" and not self.text[self.at - 1].isspace()  # `user-2`
-        if self._continues_sum(compared=False) and not is_name and (self.token != "*" or self._multiplies()):
-            return self._demanding(demanded, name, self._computed(self.sum(Variable(name))))
-        if self.kind == "keyword" and self.token == "between":
+        kind, token = self.kind, self.token
+        if kind == "symbol":
+            if token in COMPARISONS:
+                return self._tested(demanded, name)
+            if token in _ARITHMETIC and (token != "*" or self._multiplies()):
+                return self._demanding(demanded, name, self._computed(self.sum(Variable(name))))
+            if token == "(" and demanded is None and self.text.endswith(name, 0, self.at):
+                return self._computed(self.sum(self._call(self.at - len(name), name)))
+        elif kind == "number":
+            if token[0] in "+-" and self.text[self.at - 1].isspace():  # `user-2` is meant for a name
+                return self._demanding(demanded, name, self._computed(self.sum(Variable(name))))
+        elif kind == "keyword" and token == "between":
             return self._between(demanded, name)
         start = self.at
         found = super().test(demanded, name)
@@ -151,10 +150,10 @@ class CalculatingReader(Reader):
         """A sign and what is behind it."""
         start, sign = self.at, self.token
         self.advance()
-        if self._begins_sum():
+        if self.kind not in _VALUES and self._begins_sum():
             return self._demanding(demanded, name, self._compared(Variable(name), sign, self.sum()))
         constraint = self.equality(sign, demanded)
-        if constraint.operator == sign and self._continues_sum(compared=False):
+        if self.kind in _GOES_ON and constraint.operator == sign and self._continues_sum(compared=False):
             right = self.sum(Constant(constraint.operand))
             return self._demanding(demanded, name, self._compared(Variable(name), sign, right))
         return Condition(name, self.checked(constraint, start))
@@ -162,15 +161,21 @@ class CalculatingReader(Reader):
     def _between(self, demanded: Kind | None, name: str) -> Expression:
         start = self.at
         self.advance()
-        low = self.sum()
+        low = self._end()
         self.expect("and")
-        high = self.sum()
+        high = self._end()
         if isinstance(low, Constant) and isinstance(high, Constant):
-            return Condition(
-                name, self.checked(Constraint("between", (low.value, high.value), demanded), start)
-            )
+            among = Constraint("between", (low.value, high.value), demanded)
+            return Condition(name, self.checked(among, start))
         ends = self._compared(Variable(name), ">=", low), self._compared(Variable(name), "<=", high)
         return self._demanding(demanded, name, And(ends))
+
+    def _end(self) -> Formula:
+        """An end of a range: most often a value."""
+        if self.kind not in _VALUES:
+            return self.sum()
+        value = Constant(self.value())
+        return self.sum(value) if self._continues_sum(compared=False) else value
 
     def _demanding(self, demanded: Kind | None, name: str, computed: Expression) -> Expression:
         """What was computed, where a type is demanded of its first attribute."""
@@ -190,10 +195,11 @@ class CalculatingReader(Reader):
             return And((self._compared(left, ">=", low), self._compared(left, "<=", self.sum())))
         alone = _Sum(left, self.at)
         if self.depth and self.kind == "symbol" and self.token == ")":
+            self.is_unsettled = True
             return alone  # type: ignore[return-value]  # whoever closes the parenthesis knows what it is
         if not possible(left).overlaps(TRUE):
             self.fail(f"expected a comparison such as `>` behind what is computed, found {self.found()}.")
-        return self._settled(alone)  # type: ignore[arg-type]
+        return self.settled(alone)  # type: ignore[arg-type]
 
     def _compared(self, left: Formula, sign: str, right: Formula) -> Expression:
         return truth_of(call(_SIGNS[sign], left, right))
@@ -226,10 +232,11 @@ class CalculatingReader(Reader):
         return left
 
     def _factor(self) -> Formula:
-        if self._says_call():
-            return self._call()
         if self.kind in ("word", "name") and self.raw.lower() not in _LIKE_VALUES:
-            return Variable(self.name())
+            start, name = self.at, self.name()
+            if self.kind == "symbol" and self.token == "(" and self.text.endswith(name, start, self.at):
+                return self._call(start, name)
+            return Variable(name)
         if self.kind == "symbol" and self.token in ("(", "-"):
             self._deeper()
             if self.take("-"):
@@ -242,14 +249,14 @@ class CalculatingReader(Reader):
             return inner
         return Constant(self.value())
 
-    def _call(self) -> Formula:
-        start, name = self.at, self.raw
+    def _call(self, start: int, name: str) -> Formula:
+        """What stands in parentheses directly behind the name of a function."""
         function = FUNCTIONS.get(name)
         if function is None:
             close = difflib.get_close_matches(name[:40], FUNCTIONS, n=1)
-            self.fail(f"there is no function `{name[:40]}`.", f"Did you mean `{close[0]}`?" if close else None)
+            advice = f"Did you mean `{close[0]}`?" if close else None
+            self.fail_at(start, f"there is no function `{name[:40]}`.", advice)
         self._deeper()
-        self.advance()
         self.expect("(")
         operands = [self.sum()]
         while self.take(","):
@@ -267,16 +274,14 @@ class CalculatingReader(Reader):
 
     # What stands here
 
-    def _says_call(self) -> bool:
-        """Whether the name of a function stands here, and a parenthesis directly behind it."""
-        return self.kind == "word" and self.text.startswith("(", self.at + len(self.raw))
-
     def _begins_sum(self, *, names: bool = True) -> bool:
         """Whether something stands here that is neither a value nor, unless that is asked for, a name."""
         if self.kind == "symbol":
             return self.token in ("(", "-")
         if self.kind in ("word", "name"):
-            return self._says_call() or (names and self.raw.lower() not in _LIKE_VALUES)
+            if not names:  # unless it is that of a function
+                return self.kind == "word" and self.text.startswith("(", self.at + len(self.raw))
+            return self.raw.lower() not in _LIKE_VALUES
         return False
 
     def _continues_sum(self, *, compared: bool = True) -> bool:

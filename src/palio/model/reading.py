@@ -127,6 +127,7 @@ class Reader:
         self.conditions = 0
         self.values = 0
         self.states = 0  # of the tables of patterns
+        self.is_unsettled = False  # whether something may stand where a filter should
         self.subject_name = ""  # the attribute that was named last, for advice about what is behind it
         self._tokens = self.tokens.finditer(text)
         self.advance()
@@ -197,7 +198,9 @@ class Reader:
         operands = [part()]
         while self.take(word):
             operands.append(part())
-        return kind(tuple(operands)) if len(operands) > 1 else operands[0]
+        if len(operands) == 1:
+            return operands[0]
+        return self.joined(kind, operands) if self.is_unsettled else kind(tuple(operands))
 
     def negation(self) -> Expression:
         if self.kind == "keyword" and self.token == "not":
@@ -205,22 +208,27 @@ class Reader:
             self.advance()
             operand = self.negation()
             self.depth -= 1
-            return Not(operand)
+            return Not(self.settled(operand))
         if self.kind == "symbol" and self.token == "(":
             self._deeper()
             self.advance()
             inner = self.alternative()
             self.expect(")")
             self.depth -= 1
-            return inner
+            return self.closed(inner)
         return self.condition()
 
     def condition(self) -> Expression:
-        self.count_condition()
+        self.conditions += 1
+        spend(_READING)
+        if self.conditions > MAX_CONDITIONS:
+            raise FilterTooLarge(limit=MAX_CONDITIONS, got=self.conditions, what="conditions or more")
+        if self.kind == "symbol":
+            return self.sign_first()
         if self.take("true"):
-            return Always(True)
+            return self.always(True)
         if self.take("false"):
-            return Always(False)
+            return self.always(False)
         if self.kind == "keyword" and self.token in ("exists", "absent"):
             operator = self.token
             self.advance()
@@ -233,11 +241,27 @@ class Reader:
         demanded, name = self.subject()
         return self.test(demanded, name)
 
-    def count_condition(self) -> None:
-        self.conditions += 1
-        spend(_READING)
-        if self.conditions > MAX_CONDITIONS:
-            raise FilterTooLarge(limit=MAX_CONDITIONS, got=self.conditions, what="conditions or more")
+    # What a language that extends this one reads otherwise
+
+    def sign_first(self) -> Expression:
+        """A condition that begins with a sign, as none does."""
+        return self.test(*self.subject())
+
+    def always(self, truth: bool) -> Expression:
+        """`true` or `false`, where a condition may stand."""
+        return Always(truth)
+
+    def closed(self, inner: Expression) -> Expression:
+        """What stood in parentheses."""
+        return inner
+
+    def settled(self, operand: Expression) -> Expression:
+        """What is behind a `not`."""
+        return operand
+
+    def joined(self, kind: type[And | Or], operands: list[Expression]) -> Expression:
+        """Several that are joined."""
+        return kind(tuple(operands))
 
     def _says_constant(self) -> bool:
         """Whether a constant stands here, and not the name of an attribute."""
