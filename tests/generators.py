@@ -55,8 +55,8 @@ NETWORKS = {
 }
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
 ARITIES = {
-    "add": 2, "subtract": 2, "multiply": 2, "divide": 2, "remainder": 2, "negate": 1, "abs": 1, "floor": 1, "ceil": 1,
-    "round": 1, "lower": 1, "upper": 1, "length": 1, "coalesce": 2,
+    "add": 2, "subtract": 2, "multiply": 2, "divide": 2, "remainder": 2, "negate": 1, "abs": 1, "floor": 1,
+    "ceil": 1, "round": 1, "lower": 1, "upper": 1, "length": 1, "coalesce": 2,
 }  # fmt: skip
 
 

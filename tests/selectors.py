@@ -1,8 +1,8 @@
 """Message selectors and messages at random, and what a selector says of a message, by the tables of SQL.
 
-A selector is a tree of tuples, drawn together with its text. What it says is found by going through the tree with
-the three truth values True, False and None, for unknown; nothing of the package has a part in it but `Filter.matches`,
-which is compared with it.
+A selector is a tree of tuples, drawn together with its text. What it says is found by going through the tree
+with the three truth values True, False and None, for unknown; nothing of the package has a part in it but
+`Filter.matches`, which is compared with it.
 """
 
 import re
@@ -101,7 +101,8 @@ def written(random, node) -> str:
             return f"{named(random, name)} {word(random, 'is')} {word(random, what)}"
         case "like", name, (pattern, escape), inverted:
             behind = "" if escape is None else f" {word(random, 'escape')} {quoted(escape)}"
-            return f"{named(random, name)} {maybe_not(random, inverted)}{word(random, 'like')} {quoted(pattern)}{behind}"
+            like = f"{maybe_not(random, inverted)}{word(random, 'like')}"
+            return f"{named(random, name)} {like} {quoted(pattern)}{behind}"
         case "in", one, several, inverted:
             listed = ", ".join(written(random, other) for other in several)
             return f"{written(random, one)} {maybe_not(random, inverted)}{word(random, 'in')} ({listed})"

@@ -1,4 +1,4 @@
-"""Filters that compute something, from a program to a broker and back: live, durable, and through other brokers."""
+"""Filters that compute something: live, durable, reaching back, and through other brokers."""
 
 import palio
 from palio import testing

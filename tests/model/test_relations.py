@@ -26,7 +26,7 @@ def test_relations_hold_for_pairs_that_hypothesis_draws(random):
     check_pair(maker, first, second, notifications=8)
 
 
-@examples(300)
+@examples(120)
 @given(randoms)
 def test_relations_hold_where_something_is_computed(random):
     maker, first, second = pair(random, computed=True)

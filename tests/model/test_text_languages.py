@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from palio import Filter, FilterSyntaxError, FilterTooLarge, Notification
 from palio.matching import MatchIndex
-from palio.model import folding, reading, questions, regexp, regular
+from palio.model import folding, questions, reading, regexp, regular
 from palio.model.effort import BREATH, Meter, metered
 from palio.model.networks import addresses, canonical_network
 from palio.model.questions import InNetwork, Like, RegexMatches, like_of

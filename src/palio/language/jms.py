@@ -12,9 +12,10 @@
     product    = factor { ( "*" | "/" | "%" ) factor }
     factor     = ( "+" | "-" ) factor | literal | name | "(" selector ")"
 
-A condition is true, false or unknown, and a selector selects what makes it true. So each condition is kept as what
-says, of two values, that it is true or that it is false (`Predicate`): NOT exchanges the two, and AND and OR follow De
-Morgan. What is unknown is in neither. So `NOT x > 5` is `x <= 5`, and nothing is left that would need three values.
+A condition is true, false or unknown, and a selector selects what makes it true. So each condition is kept as
+what says, of two values, that it is true or that it is false (`Predicate`): NOT exchanges the two, and AND
+and OR follow De Morgan. What is unknown is in neither. So `NOT x > 5` is `x <= 5`, and nothing is left that
+would need three values.
 
 Unknown is what has an absent attribute in it, what compares values of unlike types, and what cannot be computed
 (a text times two, a division by zero, what does not fit into 64 bits). The specification calls a comparison of
@@ -179,24 +180,23 @@ class _SelectorReader:
         start = self._at
         inner = self._predicate(self._inverted(), start)
         self._depth -= 1
-        return lambda truth: inner(not truth)
+        return _inverse(inner)
 
     def _predicate(self, found: Formula | Predicate, start: int) -> Predicate:
         """A condition; of a value, whether it is the bool `true`."""
         if isinstance(found, Variable):
             name = found.name
             return lambda truth: Condition(name, Constraint("=", truth))
-        if isinstance(found, Constant):
+        if isinstance(found, Constant) and isinstance(found.value, bool):
             value = found.value
-            if isinstance(value, bool):
-                return lambda truth: Always(value == truth)
-        elif callable(found):
-            return found
-        self._fail("expected a condition, and this is a value: compare it with something.", at=start)
+            return lambda truth: Always(value == truth)
+        if not callable(found):
+            self._fail("expected a condition, and this is a value: compare it with something.", at=start)
+        return found
 
     def _comparison(self) -> Formula | Predicate:
         start, left = self._at, self._sum()
-        if self._kind == "sign" and self._token in _OPPOSITES or self._token == "!=":
+        if (self._kind == "sign" and self._token in _OPPOSITES) or self._token == "!=":
             sign = "<>" if self._token == "!=" else self._token
             self._advance()
             place = self._at
@@ -217,7 +217,7 @@ class _SelectorReader:
         if operator == "LIKE" and not isinstance(value, Variable):
             self._fail("only a name is compared by `LIKE`.", at=start)
         found = {"BETWEEN": self._between, "IN": self._among, "LIKE": self._like}[operator](value)
-        return (lambda truth: found(not truth)) if inverted else found
+        return _inverse(found) if inverted else found
 
     def _count_condition(self) -> None:
         self._conditions += 1
@@ -238,8 +238,7 @@ class _SelectorReader:
                 truth = other.value if isinstance(other, Constant) else None
                 if not isinstance(truth, bool) or sign not in ("=", "<>"):
                     self._fail("a condition is compared by `=` or `<>` with TRUE or FALSE only.", at=at)
-                inner, same = one, truth == (sign == "=")
-                return inner if same else lambda truth: inner(not truth)
+                return one if truth == (sign == "=") else _inverse(one)
         one, other = self._value(left, start), self._value(right, place)
         return lambda truth: _comparison(one, sign if truth else _OPPOSITES[sign], other)
 
@@ -270,7 +269,7 @@ class _SelectorReader:
         self._expect(")")
         constants = [one.value for one in several if isinstance(one, Constant)]
         if isinstance(value, Variable) and len(constants) == len(several):
-            if all([isinstance(one, str) for one in constants]):
+            if all(isinstance(one, str) for one in constants):
                 name, among = value.name, Constraint("in", tuple(constants))
                 return lambda truth: _of_strings(name, among, truth)
         return lambda truth: (Or if truth else And)(
@@ -403,12 +402,20 @@ class _SelectorReader:
         return None
 
 
+def _inverse(predicate: Predicate) -> Predicate:
+    return lambda truth: predicate(not truth)
+
+
 def _comparison(left: Formula, sign: str, right: Formula) -> Expression:
     """What says that a comparison is true; `<>` is, of values that can be compared."""
+    if sign != "<>" and isinstance(left, Variable) and isinstance(right, Constant):  # most are
+        if sign != "=" and isinstance(right.value, bool):
+            return FALSE
+        return Condition(left.name, Constraint(sign, right.value))
     if sign == "<>":
         return disjunction([truth_of(call("less", left, right)), truth_of(call("less", right, left))])
     if sign != "=":
-        if any([isinstance(one, Constant) and isinstance(one.value, bool) for one in (left, right)]):
+        if isinstance(left, Constant) and isinstance(left.value, bool):
             return FALSE
         if isinstance(left, Variable) and isinstance(right, Variable):
             a_bool = Condition(left.name, Constraint("exists", None, Kind.BOOL))

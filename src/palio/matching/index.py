@@ -22,10 +22,11 @@ from palio.model.notification import Notification
 class IndexStatistics(MatchStatistics, frozen=True):
     """What a compiled index holds and has done, and what that takes.
 
-    `index_bytes` is the memory of the index itself; the caller's ids and filters are not in it. `asked` counts
-    the conjunctions that have nothing to be found by, as `path matches "*a*b*"`: each costs every event that
-    has the attribute a question, some 25 nanoseconds or, with a long text, more. `computed` counts the filters with
-    residuals, as `bid > ask`: each costs some microseconds of every event that has what these imply.
+    `index_bytes` is the memory of the index itself; the caller's ids and filters are not in it. `asked`
+    counts the conjunctions that have nothing to be found by, as `path matches "*a*b*"`: each costs every
+    event that has the attribute a question, some 25 nanoseconds or, with a long text, more. `computed` counts
+    the filters with residuals, as `bid > ask`: each costs some microseconds of every event that has what
+    these imply.
     """
 
     index_bytes: int
@@ -196,7 +197,7 @@ class MatchIndex:
 
     def _decided_rows(self, arrow: Any, table: Any, rows: Any, found: Any, numbers: bool) -> tuple[Any, Any]:
         """Those of the matches that are such where something has to be computed."""
-        import pyarrow.compute as compute  # noqa: PLC0415  (optional, and slow to import)
+        from pyarrow import compute  # noqa: PLC0415  (optional, and slow to import)
 
         filters = self._computed if numbers else {self._slots[id]: one for id, one in self._computed.items()}
         asked = compute.is_in(found, value_set=arrow.array(list(filters), found.type))

@@ -5,9 +5,10 @@ empty iff a side is; two overlap iff all their sides do; one lies within another
 that it is not empty). What lies in a box but in none of several others is found by cutting off side after
 side (`uncovered`): that decides covering between filters with several conjunctions exactly.
 
-Beside its sides a conjunction may have *residuals*: conditions that no set of values says. To reasoning, each formula is one
-more attribute, of which nothing is known but that it is true or is not. That is sound: whatever can be proven for all
-combinations is so for those that can be. What a residual says about attributes is in the sides (`implied`).
+Beside its sides a conjunction may have *residuals*: conditions that no set of values says. To reasoning, each
+formula is one more attribute, of which nothing is known but that it is true or is not. That is sound:
+whatever can be proven for all combinations is so for those that can be. What a residual says about attributes
+is in the sides (`implied`).
 
 A side that allows everything is never stored, so that a conjunction has one representation. A conjunction that
 is held by a filter is not empty, as far as that can be decided; `includes` and `overlaps` rely on it.
@@ -117,7 +118,7 @@ def in_order(residuals: Iterable[Residual]) -> Residuals:
 
 def _exclude(some: Residuals, others: Residuals) -> bool:
     """Whether one demands the opposite of what another one demands."""
-    return any([residual.opposite in others for residual in some])
+    return any(residual.opposite in others for residual in some)
 
 
 def uncovered(box: Conjunction, others: Sequence[Conjunction], effort: Effort) -> Conjunction | None:

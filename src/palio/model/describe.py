@@ -59,9 +59,7 @@ def said_sides(box: Conjunction) -> dict[str, ValueSet]:
         for name, side in (implied(residual.formula) or {}).items() if residual.wanted else ():
             implications[name] = implications[name] & side if name in implications else side
     return {
-        name: side
-        for name, side in box.sides.items()
-        if name not in implications or side != implications[name]
+        name: side for name, side in box.sides.items() if name not in implications or side != implications[name]
     }
 
 

@@ -197,8 +197,8 @@ class ComputedCondition(FilterError):
     where: str
     condition: str
     sentence = (
-        "{where} cannot have `{condition}`, which is computed: what it allows is compared with the filters of others, "
-        "for all events at once, and only sets of values can be. Say what each attribute may be."
+        "{where} cannot have `{condition}`, which is computed: what it allows is compared with the filters of "
+        "others, for all events at once, and only sets of values can be. Say what each attribute may be."
     )
 
 

@@ -97,14 +97,14 @@ class Filter:
                 if value_of(name) not in side:
                     break
             else:
-                if not box.residuals or all([one.holds(value_of) for one in box.residuals]):
+                if not box.residuals or all(one.holds(value_of) for one in box.residuals):
                     return True
         return False
 
     @property
     def has_residuals(self) -> bool:
         """Whether it has conditions that no set of values says."""
-        return any([box.residuals for box in self.conjunctions])
+        return any(box.residuals for box in self.conjunctions)
 
     def explain(self, notification: Notification) -> Explanation:
         """Why the notification satisfies the filter, or why not, condition by condition."""

@@ -20,9 +20,10 @@ written as it is, in MessagePack:
 2. Reading trusts nothing: whatever the bytes are, the answer is a form or `UnreadableForm`. It demands all
    that the rest of the model relies on: flips in order, questions in order and none twice, no side that is
    empty or everything on the face of it.
-3. Reading applies no limit of the parser, and does not simplify again what was simplified by the writer.
-4. Of one filter the bytes are always the same; reading and writing them again does not change them.
-5. Questions, residuals and functions may be added without another version: what a broker does not know is unreadable to it, and it takes
+3. Reading applies no limit of the parser, and does not simplify again what was simplified by the writer. 4.
+Of one filter the bytes are always the same; reading and writing them again does not change them. 5.
+Questions, residuals and functions may be added without another version: what a broker does not know is
+unreadable to it, and it takes
    a neighbour's row with such a thing for everything, which costs traffic and loses nothing.
 """
 

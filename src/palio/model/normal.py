@@ -1,9 +1,10 @@
 """From an expression to its normal form: conjunctions of sets of values, joined by or.
 
 `not` is pushed down to the conditions, where it is the complement of a set. Whatever speaks of one attribute
-alone, however deeply joined, becomes one set. A residual is kept as it is, beside what it says about attributes. Only `or` between different attributes makes several
-conjunctions, and `and` over such multiplies them; the bound is checked on the way, and what was asked for is
-counted beforehand without expanding it, so that the error can name the number.
+alone, however deeply joined, becomes one set. A residual is kept as it is, beside what it says about
+attributes. Only `or` between different attributes makes several conjunctions, and `and` over such multiplies
+them; the bound is checked on the way, and what was asked for is counted beforehand without expanding it, so
+that the error can name the number.
 
 Where conditions exclude each other, the first such pairs are remembered: they are the reason that a person
 wants to read when nothing is left.
@@ -84,7 +85,9 @@ def _sides(box: Conjunction) -> _Sides:
 
 
 def _named(sides: Mapping[str, ValueSet]) -> _Sides:
-    return {name: side for name, side in sides.items()}
+    named: _Sides = {}
+    named.update(sides)
+    return named
 
 
 def _box(sides: _Sides) -> Conjunction:

@@ -1,13 +1,16 @@
-"""From text to expression: the filter language, with what is computed: `bid > ask`, `price * volume > 1000`, `abs(x) < 5`.
+"""From text to expression: the filter language, with what is computed in it.
+
+    bid > ask and price * volume > 1000 and abs(x) < 5
 
     condition   = … | sum [ sign sum | "between" sum "and" sum ]
     sum         = product { ("+" | "-") product }
     product     = factor { ("*" | "/" | "%") factor }
     factor      = value | name | "-" factor | "(" sum ")" | function "(" sum { "," sum } ")"
 
-All other rules are those of `reading`. What begins like a plain condition is read as one, and no token is read twice: only
-behind an attribute, a value or a sign is looked whether something is computed. A parenthesis may hold a sum or a
-filter, and which of them is known when it closes: until then a sum that is not compared is a `_Sum`.
+All other rules are those of `reading`. What begins like a plain condition is read as one, and no token is
+read twice: only behind an attribute, a value or a sign is looked whether something is computed. A parenthesis
+may hold a sum or a filter, and which of them is known when it closes: until then a sum that is not compared
+is a `_Sum`.
 
 What turns out to be plain, as `price > 2 * 3`, is a plain condition (`truth_of`).
 """
@@ -15,14 +18,13 @@ What turns out to be plain, as `price > 2 * 3`, is a plain condition (`truth_of`
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable
 from typing import ClassVar
 
 import msgspec
 
 from palio.model import shortcut
 from palio.model.constraint import Constraint
-from palio.model.expression import Always, And, Condition, Expression, Not, Or, truth_of
+from palio.model.expression import Always, And, Condition, Expression, Or, truth_of
 from palio.model.formulas.evaluation import possible
 from palio.model.formulas.formula import Constant, Formula, Variable
 from palio.model.formulas.function import TRUE
@@ -68,7 +70,7 @@ def parse_items(text: str) -> list[Expression]:
 
 
 class _Sum(msgspec.Struct, frozen=True):
-    """A sum in parentheses, of which it is not known yet what it is compared with; `at` is where that would be."""
+    """A sum in parentheses that is not compared yet; `at` is where the sign of that would be."""
 
     formula: Formula
     at: int

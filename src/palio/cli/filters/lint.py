@@ -86,7 +86,8 @@ def lint(
     filters that another one covers; given advertisements, filters that nothing
     advertised can match; filters that have nothing to be found by but what they
     compute; and, given examples of events, filters that ask for content which
-    the events have but no filter can look into, such as lists of objects. Filters and advertisements are JSON lines with "id" and "filter" or
+    the events have but no filter can look into, such as lists of objects.
+    Filters and advertisements are JSON lines with "id" and "filter" or
     "advertisement", or bare texts, one a line.
     """
     if [filters, advertisements, events].count(STANDARD_INPUT) > 1:

@@ -1,1 +1,1 @@
-"""Formulas: what is computed from the attributes of one event, for conditions that no sets of values can say."""
+"""Formulas: what is computed from the attributes of an event, where no sets of values say what is meant."""

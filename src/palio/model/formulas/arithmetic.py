@@ -1,8 +1,9 @@
 """Arithmetic: numbers, and nothing else.
 
-Integers stay integers, and a result that does not fit into 64 bits is unknown; with a float among the operands
-the result is a float, and unknown where it is not finite. `/` always divides as floats do, so that 5 / 2 is 2.5; `%` has the
-sign of what is divided, as in C, Java and SQL. Dividing by zero is unknown, and so is everything with what is no number.
+Integers stay integers, and a result that does not fit into 64 bits is unknown; with a float among the
+operands the result is a float, and unknown where it is not finite. `/` always divides as floats do, so that 5
+/ 2 is 2.5; `%` has the sign of what is divided, as in C, Java and SQL. Dividing by zero is unknown, and so is
+everything with what is no number.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Comparisons of two computed values, which mean what they mean with a constant.
 
 Numbers are compared exactly, across ints and floats; everything else only with its own kind, and lists with
-nothing. What cannot be compared is unknown, as is what has an unknown operand; only `!=` is true of values of different
-kinds. `>` and `>=` are `less` and `less_or_equal` the other way round.
+nothing. What cannot be compared is unknown, as is what has an unknown operand; only `!=` is true of values of
+different kinds. `>` and `>=` are `less` and `less_or_equal` the other way round.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What a formula comes to for an event, and what it says about attributes wherever it is true.
 
-`evaluate` cannot fail. Its cost is bounded by what is bounded before: how many calls a formula has (`MAX_PARTS`), and
-how long a value may be, which is seen to behind each call. So the results of calls that double a text over and
-over are unknown long before they are large.
+`evaluate` cannot fail. Its cost is bounded by what is bounded before: how many calls a formula has
+(`MAX_PARTS`), and how long a value may be, which is seen to behind each call. So the results of calls that
+double a text over and over are unknown long before they are large.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _STEPS = 50
 
 
 def evaluate(formula: Formula, value_of: Callable[[str], Value | None]) -> Any:
-    """The value of a formula, `UNKNOWN` or a `Failed`; `value_of` gives that of an attribute, None if it is absent."""
+    """The value of a formula, `UNKNOWN` or a `Failed`; `value_of` gives an attribute, None if it is absent."""
     if type(formula) is Variable:
         return value_of(formula.name)
     if type(formula) is Constant:

@@ -1,8 +1,8 @@
 """A formula: constants, attributes of an event, and functions of these.
 
-What it comes to is a value, or `UNKNOWN`, or a `Failed`. Unknown is what is absent, and what cannot be said for
-that reason; of most functions an unknown operand makes an unknown result, as in SQL. A `Failed` is for languages
-whose mistakes are values that spread. Neither is true.
+What it comes to is a value, or `UNKNOWN`, or a `Failed`. Unknown is what is absent, and what cannot be said
+for that reason; of most functions an unknown operand makes an unknown result, as in SQL. A `Failed` is for
+languages whose mistakes are values that spread. Neither is true.
 
 Whatever is called is looked up by its name, in the one table that `functions` has; of equal formulas the bytes,
 the text and the hash are equal, and the integer 1, the float 1.0 and `true` are three different constants.

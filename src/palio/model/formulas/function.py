@@ -25,11 +25,13 @@ TRUE = ValueSet.of({Kind.BOOL: (True,)})
 class Function(msgspec.Struct, frozen=True):
     """What it does, with how many operands, and what that says about attributes.
 
-    `evaluate` gets values, `UNKNOWN` and `Failed`s, and gives one of these. It cannot raise, whatever it gets, and takes no
-    more than some steps for each character of its operands; `evaluation` bounds what it gives.
+    `evaluate` gets values, `UNKNOWN` and `Failed`s, and gives one of these. It cannot raise, whatever it
+    gets, and takes no more than some steps for each character of its operands; `evaluation` bounds what it
+    gives.
 
-    `gives` is what it may come to where that is a value. `narrow` gets what each operand may be, and what the result is
-    to be: it says what the operands must be for that. An operand that must be in a set must be a value.
+    `gives` is what it may come to where that is a value. `narrow` gets what each operand may be, and what the
+    result is to be: it says what the operands must be for that. An operand that must be in a set must be a
+    value.
     """
 
     evaluate: Callable[..., Any]
@@ -40,7 +42,7 @@ class Function(msgspec.Struct, frozen=True):
 
 
 def demanding(*sets: ValueSet) -> Narrowing:
-    """For a function of nothing but values: each operand must be in its set; the last one stands for the rest."""
+    """For a function of values only: each operand must be in its set; the last set is for all that follow."""
 
     def narrow(operands: Sequence[ValueSet], _wanted: ValueSet) -> Demands:
         return [tuple([sets[min(place, len(sets) - 1)] for place in range(len(operands))])]

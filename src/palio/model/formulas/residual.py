@@ -1,7 +1,8 @@
 """`Residual`: a condition that no set of values can say, as it stands in expressions and conjunctions.
 
-It holds where its formula comes to `true`; the opposite, which holds everywhere else, is a residual as well: what is
-`not` true is false, unknown or failed. Languages with three-valued logic put their NOT into the formula, or say it otherwise.
+It holds where its formula comes to `true`; the opposite, which holds everywhere else, is a residual as well:
+what is `not` true is false, unknown or failed. Languages with three-valued logic put their NOT into the
+formula, or say it otherwise.
 
 Formulas are made by `call`, which keeps them small and alike: what has only constants is computed at once, and
 a comparison is `less` or `less_or_equal`, so that `bid > ask` and `ask < bid` are one.
@@ -20,8 +21,8 @@ from palio.model.formulas.evaluation import evaluate
 from palio.model.formulas.formula import Call, Constant, Formula, depth, parts
 from palio.model.values import KIND_OF_TYPE, Value
 
-# Constants, attributes and calls of one formula. People's have some ten; each costs about a third of a microsecond for
-# every event that everything else of the filter lets through.
+# Constants, attributes and calls of one formula. People's have some ten; each costs about a third of a
+# microsecond for every event that everything else of the filter lets through.
 MAX_PARTS = 256
 # Calls within calls: what is computed by recursion stays far below Python's own limit.
 MAX_DEPTH = 64
@@ -58,7 +59,7 @@ def call(function: str, *operands: Formula) -> Formula:
     elif function in ("equal", "unequal") and _order(operands[1]) < _order(operands[0]):
         operands = operands[::-1]
     made = Call(function, operands)
-    if all([type(operand) is Constant for operand in operands]):
+    if all(type(operand) is Constant for operand in operands):
         value = evaluate(made, _nothing)
         if type(value) in _SCALARS:
             return Constant(value)

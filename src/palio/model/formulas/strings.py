@@ -1,7 +1,7 @@
 """Functions of strings, and `coalesce`.
 
-`lower` and `upper` are about the letters of ASCII, and leave others as they are: which characters are letters elsewhere depends on
-the version of Unicode, and a filter means the same at every broker.
+`lower` and `upper` are about the letters of ASCII, and leave others as they are: which characters are letters
+elsewhere depends on the version of Unicode, and a filter means the same at every broker.
 """
 
 from __future__ import annotations
