@@ -20,7 +20,7 @@ from palio.model import (
     texts,
     values,
 )
-from palio.model.formulas import residual
+from palio.model.formulas import functions, residual, writing
 from palio.model.patterns import checking, variants
 from palio.model.patterns.policies import POLICIES
 
@@ -163,6 +163,12 @@ def test_the_bounds_on_the_page_are_those_of_the_code(page):
     flat = " ".join(page.split())
     assert f"{automaton.MAX_EFFORT:,} transitions" in flat
     assert f"{conjunction.MAX_EFFORT:,} comparisons" in flat
+
+
+def test_every_function_of_our_own_is_on_the_page(page):
+    signs = {*writing.COMPARISONS, *writing.SUMS.values(), *writing.PRODUCTS.values(), "negate"}
+    for name in set(functions.FUNCTIONS) - signs:
+        assert "." in name or (f"`{name}(" in page and f'"{name}"' in page), name
 
 
 def test_every_keyword_and_operator_is_on_the_page(page):
