@@ -42,7 +42,7 @@ NAMESAKES = {
     "Client": _SYNC,
     "Detection": _SYNC,
     "Event": _SYNC,
-    "Failed": "the outcome of an answer, told to the simulator; a value that says why a formula has none",
+    "Failed": "a store that could not write or read; a value that says why a formula has no other",
     "JournalTrimmed": "an error of the store that programs catch; a message, named as on the wire",
     "MatchIndex": "one interface: the compiled index, its oracle, and what stands in where it is not compiled",
     "Replay": _ASKED_FOR,
