@@ -10,8 +10,10 @@ from datetime import UTC, datetime, timedelta
 
 from palio.model.advertisement import Advertisement
 from palio.model.constraint import IGNORING_CASE, IN_NETWORK, Constraint
-from palio.model.expression import Always, And, Condition, Expression, Not, Or
+from palio.model.expression import Always, And, Condition, Expression, Not, Or, truth_of
 from palio.model.filter import Filter
+from palio.model.formulas.formula import Constant, Formula, Variable
+from palio.model.formulas.residual import call
 from palio.model.notification import Notification
 from palio.model.questions import like_of, variants_of
 from palio.model.values import INT_MAX, INT_MIN, Kind
@@ -52,6 +54,10 @@ NETWORKS = {
     "::/127": ("::", "::1", "::2"),
 }
 COMPARISONS = ("=", "!=", "<", "<=", ">", ">=")
+ARITIES = {
+    "add": 2, "subtract": 2, "multiply": 2, "divide": 2, "remainder": 2, "negate": 1, "abs": 1, "floor": 1,
+    "ceil": 1, "round": 1, "lower": 1, "upper": 1, "length": 1, "coalesce": 2,
+}  # fmt: skip
 
 
 PATTERNS = ("like", "regex", IN_NETWORK, IGNORING_CASE)
@@ -60,11 +66,12 @@ PATTERNS = ("like", "regex", IN_NETWORK, IGNORING_CASE)
 class Maker:
     """Makes expressions; remembers the constants that it used."""
 
-    def __init__(self, random, names=NAMES, texts=True, lists=True):
+    def __init__(self, random, names=NAMES, texts=True, lists=True, computed=False):
         self.random = random
         self.names = names
         self.texts = texts
         self.lists = lists
+        self.computed = computed
         self.constants: dict[str, list] = {name: [] for name in names}
 
     def expression(self, depth: int = 2) -> Expression:
@@ -82,8 +89,25 @@ class Maker:
     def condition(self) -> Expression:
         if self.random.random() < 0.02:
             return Always(self.random.random() < 0.5)
+        if self.computed and self.random.random() < 0.4:
+            return self.comparison()
         name = self.random.choice(self.names)
         return Condition(name, self.constraint(name))
+
+    def comparison(self) -> Expression:
+        """What is computed, compared with something; few enough that pairs meet the same."""
+        random = self.random
+        sign = random.choice(("less", "less_or_equal", "greater", "greater_or_equal", "equal", "unequal"))
+        left = self.formula(random.randint(0, 2))
+        return truth_of(call(sign, left, self.formula(random.randint(0, 1))))
+
+    def formula(self, depth: int) -> Formula:
+        random = self.random
+        if depth == 0:
+            name = random.choice(self.names)
+            return Variable(name) if random.random() < 0.7 else Constant(self.keep(name, self.value()))
+        function = random.choice(list(ARITIES))
+        return call(function, *[self.formula(depth - 1) for _ in range(ARITIES[function])])
 
     def constraint(self, name: str, within_list: bool = False) -> Constraint:
         random = self.random
@@ -234,9 +258,9 @@ def texts_around(random, value, others):
     )
 
 
-def pair(random) -> tuple[Maker, Expression, Expression]:
+def pair(random, *, computed: bool = False) -> tuple[Maker, Expression, Expression]:
     """Two expressions that have something to do with each other, and the maker that knows their constants."""
-    maker = Maker(random, texts=random.random() < 0.5, lists=random.random() < 0.5)
+    maker = Maker(random, texts=random.random() < 0.5, lists=random.random() < 0.5, computed=computed)
     choice = random.random()
     if choice < 0.3:
         return maker, maker.conjunction(), maker.conjunction()

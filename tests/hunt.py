@@ -6,6 +6,9 @@
 Each pair is decided by the seed and its number alone. For each, matching, covering, overlap, intersection and
 equality are checked against the meaning of the expressions, on notifications drawn around their constants;
 where `covers` says no, a notification must show why. Every fifth pair is also merged, printed and read back.
+
+With --computed some conditions compute something. With --selectors each pair is a message selector and a
+message, SELECTOR_MESSAGES of these for each selector, and what it selects is compared with the tables of SQL.
 """
 
 import argparse
@@ -20,13 +23,19 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from palio.model.errors import FilterTooLarge
 from tests.generators import pair
 from tests.relations import check_merge, check_pair, check_text
+from tests.selectors import check as check_selector
 
 CHUNK = 500
+SELECTOR_MESSAGES = 10
 
 
-def check_number(seed: int, number: int) -> tuple[int, int]:
+def check_number(seed: int, number: int, kind: str) -> tuple[int, int]:
     """Check one pair; (covers was said, it was too large to be a filter)."""
-    maker, first, second = pair(random.Random(f"{seed}/{number}"))
+    if kind == "selectors":
+        if number % SELECTOR_MESSAGES == 0:
+            check_selector(random.Random(f"{seed}/{number}"), SELECTOR_MESSAGES)
+        return 0, 0
+    maker, first, second = pair(random.Random(f"{seed}/{number}"), computed=kind == "computed")
     try:
         covers = check_pair(maker, first, second)
         if number % 5 == 0:
@@ -37,12 +46,12 @@ def check_number(seed: int, number: int) -> tuple[int, int]:
     return int(covers), 0
 
 
-def check_chunk(task: tuple[int, int, int]) -> tuple[int, int, int, str | None]:
-    seed, start, stop = task
+def check_chunk(task: tuple[int, int, int, str]) -> tuple[int, int, int, str | None]:
+    seed, start, stop, kind = task
     covered = refused = 0
     for number in range(start, stop):
         try:
-            said, large = check_number(seed, number)
+            said, large = check_number(seed, number, kind)
         except Exception as problem:  # noqa: BLE001  (whatever it is, it is what we hunt for)
             return number - start + 1, covered, refused, f"pair {number}: {type(problem).__name__}: {problem}"
         covered += said
@@ -56,14 +65,18 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=int(time.time()))
     parser.add_argument("--workers", type=int, default=multiprocessing.cpu_count())
     parser.add_argument("--only", type=int, metavar="NUMBER", help="check one pair, with its stack trace")
+    kind = parser.add_mutually_exclusive_group()
+    kind.add_argument("--computed", dest="kind", action="store_const", const="computed", default="filters")
+    kind.add_argument("--selectors", dest="kind", action="store_const", const="selectors")
     options = parser.parse_args()
     if options.only is not None:
-        check_number(options.seed, options.only)
+        check_number(options.seed, options.only, options.kind)
         print("nothing wrong with this pair")
         return 0
 
     tasks = [
-        (options.seed, start, min(start + CHUNK, options.pairs)) for start in range(0, options.pairs, CHUNK)
+        (options.seed, start, min(start + CHUNK, options.pairs), options.kind)
+        for start in range(0, options.pairs, CHUNK)
     ]
     console = Console(stderr=True)
     console.print(f"seed {options.seed}, {options.pairs:,} pairs, {options.workers} workers")
@@ -82,7 +95,10 @@ def main() -> int:
             progress.update(bar, completed=checked)
             if problem is not None:
                 print(problem)
-                print(f"again: python -m tests.hunt --seed {options.seed} --only {problem.split()[1][:-1]}")
+                said = "" if options.kind == "filters" else f" --{options.kind}"
+                print(
+                    f"again: python -m tests.hunt --seed {options.seed} --only {problem.split()[1][:-1]}{said}"
+                )
                 return 1
     took = time.monotonic() - started
     print(

@@ -5,9 +5,12 @@ Slow and obviously right; all that the package decides about filters is compared
 
 import ipaddress
 import re
+from fractions import Fraction
 
 from palio.model.constraint import IGNORING_CASE, Constraint
 from palio.model.expression import Always, And, Condition, Expression, Not, Or
+from palio.model.formulas.formula import Call, Constant, Formula, Variable
+from palio.model.formulas.residual import Residual
 from palio.model.values import Kind
 
 TYPES = {
@@ -33,6 +36,85 @@ def evaluate(expression: Expression, attributes) -> bool:
             return any(evaluate(operand, attributes) for operand in operands)
         case Condition(attribute, constraint):
             return holds(constraint, attributes.get(attribute))
+        case Residual(formula, wanted):
+            return (computed(formula, attributes) is True) == wanted
+
+
+def computed(formula: Formula, attributes):
+    """The value of a formula of our own language; None if it has none. Numbers are computed as fractions."""
+    match formula:
+        case Constant(value):
+            return value
+        case Variable(name):
+            return attributes.get(name)
+        case Call(function, operands):
+            return called(function, *[computed(one, attributes) for one in operands])
+
+
+def called(function: str, first, second=None, *others):
+    match function:
+        case "coalesce":
+            return next((one for one in (first, second, *others) if one is not None), None)
+        case "length":
+            return len(first) if isinstance(first, str | bytes | tuple) else None
+        case "lower" | "upper":
+            if not isinstance(first, str):
+                return None
+            change = str.lower if function == "lower" else str.upper
+            return "".join(change(one) if one.isascii() else one for one in first)
+        case "equal" | "unequal" | "less" | "less_or_equal":
+            return compared(function, first, second)
+    numbers = [first] if function in ("negate", "abs", "floor", "ceil", "round") else [first, second]
+    if any(isinstance(one, bool) or not isinstance(one, int | float) for one in numbers):
+        return None
+    floating = any(isinstance(one, float) for one in numbers)
+    exact = [Fraction(float(one) if floating else one) for one in numbers]
+    match function:
+        case "add":
+            return fitting(exact[0] + exact[1], floating)
+        case "subtract":
+            return fitting(exact[0] - exact[1], floating)
+        case "multiply":
+            return fitting(exact[0] * exact[1], floating)
+        case "divide":
+            return fitting(exact[0] / exact[1], True) if exact[1] else None
+        case "remainder":
+            if not exact[1]:
+                return None
+            return fitting(exact[0] - exact[1] * int(exact[0] / exact[1]), floating)
+        case "negate":
+            return fitting(-exact[0], floating)
+        case "abs":
+            return fitting(abs(exact[0]), floating)
+        case "floor":
+            return fitting(Fraction(exact[0].__floor__()), False)
+        case "ceil":
+            return fitting(Fraction(exact[0].__ceil__()), False)
+        case "round":
+            away = (abs(exact[0]) + Fraction(1, 2)).__floor__()
+            return fitting(Fraction(away if exact[0] > 0 else -away), False)
+
+
+def fitting(number: Fraction, floating: bool):
+    if not floating:
+        return int(number) if -(2**63) <= number < 2**63 else None
+    try:
+        return float(number)
+    except OverflowError:
+        return None
+
+
+def compared(function: str, left, right):
+    if left is None or right is None:
+        return None
+    if function == "unequal":
+        if isinstance(left, tuple) and isinstance(right, tuple):
+            return None
+        return not equal(left, right)
+    if isinstance(left, tuple) or isinstance(right, tuple):
+        return None
+    order = ordered(left, right)
+    return None if order == -2 else order in {"equal": (0,), "less": (-1,), "less_or_equal": (-1, 0)}[function]
 
 
 def holds(constraint: Constraint, value) -> bool:

@@ -38,9 +38,11 @@ _ASKED_FOR = "what a client holds, and the message that asks for it, whose name 
 # Classes of the same name that are meant, and why.
 NAMESAKES = {
     "Advertised": _SYNC,
+    "Call": "what a gateway is asked for over HTTP; a function of operands, as a formula calls it",
     "Client": _SYNC,
     "Detection": _SYNC,
     "Event": _SYNC,
+    "Failed": "a store that could not write or read; a value that says why a formula has no other",
     "JournalTrimmed": "an error of the store that programs catch; a message, named as on the wire",
     "MatchIndex": "one interface: the compiled index, its oracle, and what stands in where it is not compiled",
     "Replay": _ASKED_FOR,

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from palio import Advertisement, Filter, MatchIndex, Notification
+from palio.language import read_filter
 
 
 def test_at1_prefix_and_range_on_typed_attributes():
@@ -22,6 +23,20 @@ def test_at2_the_stock_predicate():
     f = Filter.parse('(razred="dionica")&(ime="ERNT")&(cijena>1800)&(cijena<2200)')
     assert f.matches(Notification({"razred": "dionica", "ime": "ERNT", "cijena": 2000, "promjena": -10}))
     assert not f.matches(Notification({"razred": "dionica", "ime": "ERNT", "cijena": -10, "promjena": 2000}))
+
+
+def test_at8_a_message_selector_of_jms():
+    f = read_filter("symbol='IBM' AND količina>1000", "jms")
+    assert f == Filter.parse('symbol = "IBM" and količina > 1000')
+    index = MatchIndex([("P1", f)])
+    assert index.match(Notification({"symbol": "IBM", "količina": 1001})) == ["P1"]
+    for other in (
+        {"symbol": "IBM", "količina": 1000},
+        {"symbol": "SUNW", "količina": 5000},
+        {"symbol": "IBM"},
+        {"symbol": "IBM", "količina": "5000"},
+    ):
+        assert index.match(Notification(other)) == []
 
 
 def test_at3_an_advertisement_with_alternatives():

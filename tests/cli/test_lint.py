@@ -97,3 +97,13 @@ def test_the_findings_are_exactly_what_asking_all_pairs_gives(command):
     found = findings(command("lint", "-", "--json", input="\n".join(texts)))
     assert {line: kind for line, _, kind, _ in found} == expected
     assert all(filters[other - 1].covers(filters[line - 1]) for line, _, _, other in found)
+
+
+def test_what_is_computed_for_every_event_is_told(command):
+    text = "symbol = ACME\nnot a > b\nx = 1 and a > b\nprice > 2 * 3\n"
+    result = command("lint", "-", "--json", input=text)
+    found = [json.loads(line) for line in result.stdout.splitlines()]
+    assert [(one["line"], one["finding"]) for one in found] == [(1, "computed"), (2, "computed")]
+    assert "`ACME = symbol` is computed for every event that has ACME, symbol," in found[0]["message"]
+    assert "write a string in quotes" in found[0]["message"]
+    assert "`not b < a` is computed for every event, some" in found[1]["message"]

@@ -103,6 +103,8 @@ def test_config_check_knows_what_goes_together(command, tmp_path):
     assert "There is no file none.pem" in command("config", "check", str(file)).stderr
     file.write_text('[[peers]]\naddress = "palios://a:1"\nexport = "x > >"\n')
     assert "peers[0].export" in command("config", "check", str(file)).stderr
+    file.write_text('[[peers]]\naddress = "palios://a:1"\nexport = "bid > ask"\n')
+    assert "An export cannot have `ask < bid`" in command("config", "check", str(file)).stderr
     file.write_text("[security]\ninsecure = true\n")
     assert command("config", "check", str(file)).exit_code == 0
 

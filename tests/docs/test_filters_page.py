@@ -13,13 +13,14 @@ from palio.model import (
     decision,
     form,
     normal,
-    parser,
     questions,
+    reading,
     regexp,
     regular,
     texts,
     values,
 )
+from palio.model.formulas import functions, residual, writing
 from palio.model.patterns import checking, variants
 from palio.model.patterns.policies import POLICIES
 
@@ -114,10 +115,10 @@ def test_the_python_examples_run(page):
 @pytest.mark.parametrize(
     ("line", "limit"),
     [
-        ("characters of a filter", parser.MAX_TEXT_CHARACTERS),
-        ("conditions", parser.MAX_CONDITIONS),
-        ("values (in all `in` lists together)", parser.MAX_VALUES),
-        ("nesting", parser.MAX_DEPTH),
+        ("characters of a filter", reading.MAX_TEXT_CHARACTERS),
+        ("conditions", reading.MAX_CONDITIONS),
+        ("values (in all `in` lists together)", reading.MAX_VALUES),
+        ("nesting", reading.MAX_DEPTH),
         ("conjunctions after expansion", normal.MAX_CONJUNCTIONS),
         (
             "combined `ends with`, `contains`, `matches` and `has` on one attribute",
@@ -134,8 +135,11 @@ def test_the_python_examples_run(page):
         ),
         (
             "states of all `like`, `regex`, networks and texts that ignore case in a filter",
-            parser.MAX_TABLE_STATES,
+            reading.MAX_TABLE_STATES,
         ),
+        ("constants, attributes and functions in one computed condition", residual.MAX_PARTS),
+        ("functions within each other", residual.MAX_DEPTH),
+        ("computed conditions in one conjunction", residual.MAX_RESIDUALS),
         ("bytes of a filter or an advertisement once it is written out for brokers", form.MAX_BYTES),
         ("characters of a name", values.MAX_NAME_CHARACTERS),
         ("bytes of a string", values.MAX_STRING_BYTES),
@@ -161,7 +165,13 @@ def test_the_bounds_on_the_page_are_those_of_the_code(page):
     assert f"{conjunction.MAX_EFFORT:,} comparisons" in flat
 
 
+def test_every_function_of_our_own_is_on_the_page(page):
+    signs = {*writing.COMPARISONS, *writing.SUMS.values(), *writing.PRODUCTS.values(), "negate"}
+    for name in set(functions.FUNCTIONS) - signs:
+        assert "." in name or (f"`{name}(" in page and f'"{name}"' in page), name
+
+
 def test_every_keyword_and_operator_is_on_the_page(page):
-    whole = parser.KEYWORDS - {"starts", "ends", "with"}
-    for word in whole | set(parser.TEXT_OPERATORS) | {"=", "!=", "<", "<=", ">", ">=", ">*", "*<"}:
+    whole = reading.KEYWORDS - {"starts", "ends", "with"}
+    for word in whole | set(reading.TEXT_OPERATORS) | {"=", "!=", "<", "<=", ">", ">=", ">*", "*<"}:
         assert f"`{word}`" in page or f'"{word}"' in page, word

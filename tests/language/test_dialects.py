@@ -11,6 +11,7 @@ from palio.language import DIALECTS, PALIO, UnknownDialect, WrongExpression, rea
 ACME = palio.Filter.parse('symbol = "ACME" and price > 100')
 TEXTS = {
     "palio": 'symbol = "ACME" and price > 100',
+    "jms": "symbol = 'ACME' AND price > 100",
     "cloudevents": '[{"exact": {"symbol": "ACME"}}, {"palio": "price > 100"}]',
 }
 # What these dialects say of every event is not about any attribute: a topic, and lists beside single values.
@@ -40,7 +41,7 @@ def test_a_filter_is_itself_whatever_it_was_written_in():
 def test_an_unknown_dialect_is_told_which_ones_there_are(given):
     with pytest.raises(UnknownDialect) as caught:
         read_filter(given, "klingon")
-    known = "palio, cloudevents, eventbridge, mqtt"
+    known = ", ".join(DIALECTS)
     assert str(caught.value) == f"The filter dialect 'klingon' is not supported; there are {known}."
     assert (caught.value.dialect, caught.value.known) == ("klingon", tuple(DIALECTS))
     assert isinstance(caught.value, palio.PalioError)

@@ -6,7 +6,9 @@ from hypothesis import strategies as st
 
 import palio
 from palio.model.constraint import Constraint, WrongOperand
-from palio.model.expression import And, Condition, Not, Or
+from palio.model.expression import And, Condition, Not, Or, truth_of
+from palio.model.formulas.formula import Constant, Variable
+from palio.model.formulas.residual import call
 from palio.model.values import Kind
 
 NAMES = ("a", "b", "c")
@@ -98,7 +100,29 @@ def _is_meant(expression: object) -> bool:
     return True
 
 
-conditions = st.builds(Condition, st.sampled_from(NAMES), _constraint(False)).filter(_is_meant)
+plain = st.builds(Condition, st.sampled_from(NAMES), _constraint(False)).filter(_is_meant)
+formulas = st.recursive(
+    st.one_of(
+        st.sampled_from(NAMES).map(Variable), st.sampled_from(NAMES).map(Variable), scalars.map(Constant)
+    ),
+    lambda inner: st.builds(
+        lambda function, operands: call(
+            function, *operands[: 1 if function in ("abs", "length", "lower") else 2]
+        ),
+        st.sampled_from(
+            ("add", "subtract", "multiply", "divide", "remainder", "abs", "length", "lower", "coalesce")
+        ),
+        st.tuples(inner, inner),
+    ),
+    max_leaves=3,
+)
+computed = st.builds(
+    lambda sign, left, right: truth_of(call(sign, left, right)),
+    st.sampled_from(("less", "less_or_equal", "equal", "unequal")),
+    formulas,
+    formulas,
+)
+conditions = st.one_of(plain, plain, plain, plain, computed)
 expressions = st.recursive(
     conditions,
     lambda inner: st.one_of(

@@ -1,5 +1,6 @@
 """Matching, covering, overlap, intersection, equality, printing and merging, against what filters mean."""
 
+import contextlib
 import itertools
 from random import Random
 
@@ -7,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from palio import Filter, Notification
+from palio import Filter, FilterTooLarge, Notification
 from palio.model.expression import And, Condition
 from palio.model.parser import parse
 from tests.generators import Maker, pair
@@ -23,6 +24,16 @@ randoms = st.randoms(use_true_random=False)
 def test_relations_hold_for_pairs_that_hypothesis_draws(random):
     maker, first, second = pair(random)
     check_pair(maker, first, second, notifications=8)
+
+
+@examples(120)
+@given(randoms)
+def test_relations_hold_where_something_is_computed(random):
+    maker, first, second = pair(random, computed=True)
+    with contextlib.suppress(FilterTooLarge):
+        check_pair(maker, first, second, notifications=8)
+        check_text(first)
+        check_merge(maker, first, second, notifications=8)
 
 
 @pytest.mark.parametrize("part", range(6))

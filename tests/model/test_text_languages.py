@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from palio import Filter, FilterSyntaxError, FilterTooLarge, Notification
 from palio.matching import MatchIndex
-from palio.model import folding, parser, questions, regexp, regular
+from palio.model import folding, questions, reading, regexp, regular
 from palio.model.effort import BREATH, Meter, metered
 from palio.model.networks import addresses, canonical_network
 from palio.model.questions import InNetwork, Like, RegexMatches, like_of
@@ -193,7 +193,7 @@ def test_reading_a_text_takes_one_step_a_character():
 def test_all_tables_of_a_filter_together_are_bounded():
     with pytest.raises(FilterTooLarge, match=r"states of patterns or more.*8,192|8,192"):
         Filter.parse(" or ".join(f'x regex "y{{{990 + i}}}"' for i in range(9)))
-    assert parser.MAX_TABLE_STATES == 8_192
+    assert reading.MAX_TABLE_STATES == 8_192
 
 
 # Ignoring case

@@ -23,7 +23,7 @@ from palio.broker.limits import MAX_NAME
 from palio.language import read_filter
 from palio.matching.hints import Hints
 from palio.model.errors import FilterError, PalioError, UnreadableHints
-from palio.model.parser import MAX_TEXT_CHARACTERS
+from palio.model.reading import MAX_TEXT_CHARACTERS
 from palio.model.values import MAX_ATTRIBUTES
 from palio.protocol.addresses import DEFAULT_PORT
 from palio.protocol.addresses import split_address as split_address  # noqa: PLC0414 (it is looked for here)
@@ -253,7 +253,7 @@ def checked(given: Mapping[str, Any], origins: Mapping[str, str], file: str) -> 
         raise WrongSetting("$.name", origins.get("name", file), reason)
     for number, peer in enumerate(settings.peers):
         try:
-            read_filter(peer.export)
+            read_filter(peer.export).require_sets("An export")
         except FilterError as problem:
             raise WrongSetting(f"$.peers[{number}].export", origins.get("peers", file), str(problem)) from None
     addresses = {"listen": settings.listen, "http": settings.http}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from palio.language import eventbridge, mqtt, subscriptions_api
+from palio.language import eventbridge, jms, mqtt, subscriptions_api
 from palio.language.errors import UnknownDialect, UnwritableDialect
 from palio.model.filter import Filter
 
@@ -21,6 +21,7 @@ DIALECTS: Mapping[str, Callable[[str], Filter]] = MappingProxyType(
         PALIO: Filter.parse,
         "cloudevents": subscriptions_api.parse_filters,
         EVENTBRIDGE: eventbridge.parse_event_pattern,
+        "jms": jms.parse_selector,
         "mqtt": mqtt.parse_topic_filter,
     }
 )

@@ -14,7 +14,7 @@ from palio.matching.core import Core, Memory, mapped, match_encoded, match_paylo
 from palio.matching.hints import Hints
 from palio.matching.oracle import MatchStatistics
 from palio.matching.places import by_slot
-from palio.model.errors import DuplicateId, InvalidNotification, ReadOnlyIndex, UnknownId
+from palio.model.errors import DuplicateId, FilterError, InvalidNotification, ReadOnlyIndex, UnknownId
 from palio.model.filter import Filter
 from palio.model.notification import Notification
 
@@ -22,13 +22,16 @@ from palio.model.notification import Notification
 class IndexStatistics(MatchStatistics, frozen=True):
     """What a compiled index holds and has done, and what that takes.
 
-    `index_bytes` is the memory of the index itself; the caller's ids and filters are not in it. `asked` counts
-    the conjunctions that have nothing to be found by, as `path matches "*a*b*"`: each costs every event that
-    has the attribute a question, some 25 nanoseconds or, with a long text, more.
+    `index_bytes` is the memory of the index itself; the caller's ids and filters are not in it. `asked`
+    counts the conjunctions that have nothing to be found by, as `path matches "*a*b*"`: each costs every
+    event that has the attribute a question, some 25 nanoseconds or, with a long text, more. `computed` counts
+    the filters with residuals, as `bid > ask`: each costs some microseconds of every event that has what
+    these imply.
     """
 
     index_bytes: int
     asked: int
+    computed: int
     groups: int
     blocks: int
     values: int
@@ -60,6 +63,7 @@ class MatchIndex:
         self._matched_notifications = 0
         self._matches = 0
         self._strings = 0
+        self._computed: dict[Hashable, Filter] = {}  # by id, those of which the core knows only what is implied
         self._id_array: Any = None
         entered: list[Hashable] = []
         slots = self._core.add_many(self._entering(filters, entered))
@@ -83,8 +87,15 @@ class MatchIndex:
     def _count(self, id: Hashable, filter: Filter, change: int) -> None:
         conjunctions = filter.conjunctions
         self._conjunctions += change * len(conjunctions)
+        is_computed = False
         for box in conjunctions:
             self._constraints += change * len(box.sides)
+            if box.residuals:
+                is_computed = True
+        if is_computed and change > 0:
+            self._computed[id] = filter
+        elif is_computed:
+            del self._computed[id]
         if type(id) is str:
             self._strings += change
         self._id_array = None
@@ -123,6 +134,8 @@ class MatchIndex:
             if self._core.other_ids:
                 self._ids()
             found: list[Any] = self._core.match(notification.attributes)
+            if self._computed:
+                found = self._decided(found, notification)
             self._matched_notifications += 1
             self._matches += len(found)
         return found
@@ -139,9 +152,18 @@ class MatchIndex:
             if isinstance(found, int):
                 columns.decoded(found, encoded[found])
                 raise InvalidNotification(f"{columns.PAYLOAD}[{found}]", "This is not an encoded notification.")
+            if self._computed:
+                for number, ids in enumerate(found):
+                    if not self._computed.keys().isdisjoint(ids):
+                        found[number] = self._decided(ids, columns.decoded(number, encoded[number]))
             self._matched_notifications += len(encoded)
             self._matches += sum(map(len, found))
         return found
+
+    def _decided(self, found: list[Any], notification: Notification) -> list[Any]:
+        """Those of the ids whose filter is satisfied, where that has something to be computed."""
+        computed = self._computed
+        return [id for id in found if id not in computed or computed[id].matches(notification)]
 
     def match_batch(self, table: Any) -> tuple[Any, Any]:
         """Row numbers and ids, as two Arrow arrays of equal length, rows ascending.
@@ -163,6 +185,8 @@ class MatchIndex:
             row_memory, id_memory = self._found(batch)
             rows = _array(arrow, arrow.int64(), row_memory)
             found = _array(arrow, arrow.int64() if numbers else arrow.int32(), id_memory)
+            if self._computed:
+                rows, found = self._decided_rows(arrow, table, rows, found, numbers)
             ids = self._as_ids(arrow, found, numbers)
         finally:
             self._core.end_batch()
@@ -170,6 +194,23 @@ class MatchIndex:
             self._matched_notifications += batch.rows
             self._matches += len(rows)
         return rows, ids
+
+    def _decided_rows(self, arrow: Any, table: Any, rows: Any, found: Any, numbers: bool) -> tuple[Any, Any]:
+        """Those of the matches that are such where something has to be computed."""
+        from pyarrow import compute  # noqa: PLC0415  (optional, and slow to import)
+
+        filters = self._computed if numbers else {self._slots[id]: one for id, one in self._computed.items()}
+        asked = compute.is_in(found, value_set=arrow.array(list(filters), found.type))
+        if not compute.any(asked).as_py():
+            return rows, found
+        there = compute.unique(rows.filter(asked))
+        notifications = dict(zip(there.to_pylist(), columns.notifications(table.take(there)), strict=True))
+        pairs = zip(rows.filter(asked).to_pylist(), found.filter(asked).to_pylist(), strict=True)
+        decided = [filters[id].matches(notifications[row]) for row, id in pairs]
+        kept = compute.replace_with_mask(
+            arrow.repeat(True, len(asked)), asked, arrow.array(decided, arrow.bool_())
+        )
+        return rows.filter(kept), found.filter(kept)
 
     def _found(self, batch: ColumnBatch | Payloads) -> tuple[Memory, Memory]:
         if isinstance(batch, ColumnBatch):
@@ -208,10 +249,11 @@ class MatchIndex:
         free = set(state(self._core)["free_slots"])
         texts = [None if slot in free else self._text(slot) for slot in range(self._core.slots)]
         counts = [len(self), self._conjunctions, self._constraints]
+        computed = [self._slots[id] for id in self._computed]
         files.write(
             path,
             sections(self._core),
-            {"core": state(self._core), "counts": counts, "strings": self._strings},
+            {"core": state(self._core), "counts": counts, "strings": self._strings, "computed": computed},
             None if self._core.other_ids == 0 else self._ids(),
             texts,
         )
@@ -249,9 +291,11 @@ class MatchIndex:
             index._core = mapped(file.mapping, file.sections, file.meta["core"])
             _, index._conjunctions, index._constraints = file.meta["counts"]
             index._strings = file.meta["strings"]
+            for slot in file.meta.get("computed", ()):
+                index._computed[file.ids[slot]] = Filter.parse(file.texts[slot])
         except ValueError as problem:
             raise files.unreadable(path, str(problem)) from None
-        except (KeyError, TypeError, OverflowError):
+        except (KeyError, TypeError, OverflowError, IndexError, FilterError):
             raise files.unreadable(path, "its table of contents is damaged.") from None
         return index
 
@@ -284,6 +328,7 @@ class MatchIndex:
             matches=self._matches,
             index_bytes=counts["bytes"],
             asked=counts["asked"],
+            computed=len(self._computed),
             groups=counts["groups"],
             blocks=counts["blocks"],
             values=counts["values"],

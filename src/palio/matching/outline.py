@@ -129,7 +129,7 @@ class Outline:
     def _made_example(self) -> Notification | None:
         """An example of a conjunction of nothing but plain questions, which need no search."""
         boxes = self.filter.conjunctions
-        if len(boxes) != 1 or not boxes[0].sides or len(self.loose) < len(boxes[0].sides):
+        if len(boxes) != 1 or not boxes[0].sides or len(self.loose) < len(boxes[0].sides) or boxes[0].residuals:
             return None
         made = {name: _made_value(side) for name, side in boxes[0].sides.items()}
         if any(value is None for value in made.values()):

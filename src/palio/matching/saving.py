@@ -75,4 +75,6 @@ def merged(filters: Iterable[Filter]) -> list[Filter]:
 def _places(box: Conjunction) -> list[Hashable]:
     """For each attribute of a box: its name, and all the other sides."""
     sides = list(box.sides.items())
-    return [(name, *sides[:number], *sides[number + 1 :]) for number, (name, _) in enumerate(sides)]
+    return [
+        (name, *sides[:number], *sides[number + 1 :], *box.residuals) for number, (name, _) in enumerate(sides)
+    ]

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from palio.model.describe import describe
-from palio.model.errors import FilterError, FilterTooLarge
+from palio.model.errors import ComputedCondition, FilterError, FilterTooLarge
 from palio.model.expression import Condition, Expression, Or, text_of
 from palio.model.filter import Filter
 from palio.model.form import MAX_SIDES, decode_sides, encode_sides
@@ -114,6 +114,9 @@ class Advertisement:
 
 def _one_side(item: Expression) -> tuple[str, ValueSet]:
     conjunctions = normalise(item).conjunctions
+    computed = [residual for box in conjunctions for residual in box.residuals]
+    if computed:
+        raise ComputedCondition("An advertisement", text_of(computed[0]))
     if len(conjunctions) != 1 or len(conjunctions[0].sides) != 1:
         raise MixedAlternative(text_of(item))
     ((name, values),) = conjunctions[0].sides.items()

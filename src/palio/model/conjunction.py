@@ -5,6 +5,11 @@ empty iff a side is; two overlap iff all their sides do; one lies within another
 that it is not empty). What lies in a box but in none of several others is found by cutting off side after
 side (`uncovered`): that decides covering between filters with several conjunctions exactly.
 
+Beside its sides a conjunction may have *residuals*: conditions that no set of values says. To reasoning, each
+formula is one more attribute, of which nothing is known but that it is true or is not. That is sound:
+whatever can be proven for all combinations is so for those that can be. What a residual says about attributes
+is in the sides (`implied`).
+
 A side that allows everything is never stored, so that a conjunction has one representation. A conjunction that
 is held by a filter is not empty, as far as that can be decided; `includes` and `overlaps` rely on it.
 """
@@ -12,8 +17,11 @@ is held by a filter is not empty, as far as that can be decided; `includes` and 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeAlias
 
 from palio.model.effort import Effort
+from palio.model.formulas.evaluation import implied
+from palio.model.formulas.residual import Residual
 from palio.model.valueset import ANYTHING, ValueSet
 
 # In comparisons of two boxes; some microseconds each, some milliseconds where text or list questions decide.
@@ -23,28 +31,42 @@ STEPS = 64
 ASKING = 64
 
 Sides = Mapping[str, ValueSet]
+Residuals: TypeAlias = "tuple[Residual, ...]"
 
 
 class Conjunction:
-    """Immutable; `sides` maps attributes, in order of their names, to sets that do not allow everything."""
+    """Immutable; `sides` maps attributes, in order of their names, to sets that do not allow everything.
 
-    __slots__ = ("_hash", "sides")
+    `residuals` are in an order of their own, and each is there once.
+    """
 
-    def __init__(self, sides: dict[str, ValueSet]) -> None:
+    __slots__ = ("_hash", "residuals", "sides")
+
+    def __init__(self, sides: dict[str, ValueSet], residuals: Residuals = ()) -> None:
         self.sides: Sides = sides
+        self.residuals = residuals
         self._hash: int | None = None
 
     @staticmethod
-    def of(sides: Sides) -> Conjunction:
+    def of(sides: Sides, residuals: Residuals = ()) -> Conjunction:
         """From sides in any order, of which some may allow everything or have needless questions."""
         plain = {name: sides[name].simplified() for name in sorted(sides)}
-        return Conjunction({name: side for name, side in plain.items() if not side.is_everything()})
+        kept = {name: side for name, side in plain.items() if not side.is_everything()}
+        return Conjunction(kept, in_order(residuals)) if residuals else Conjunction(kept)
 
     def side(self, name: str) -> ValueSet:
         return self.sides.get(name, ANYTHING)
 
     def with_side(self, name: str, values: ValueSet) -> Conjunction:
-        return Conjunction({**self.sides, name: values})
+        return Conjunction({**self.sides, name: values}, self.residuals)
+
+    def with_residual(self, residual: Residual) -> Conjunction:
+        """What of it satisfies a residual as well."""
+        sides = dict(self.sides)
+        if residual.wanted:
+            for name, side in (implied(residual.formula) or {}).items():
+                sides[name] = sides[name] & side if name in sides else side
+        return Conjunction(sides, in_order((*self.residuals, residual)))
 
     @property
     def weight(self) -> int:
@@ -53,10 +75,10 @@ class Conjunction:
 
     def is_empty(self) -> bool:
         """True iff it is proven that no notification satisfies it."""
-        for side in self.sides.values():  # noqa: SIM110  (asked for every filter, and a loop is faster)
+        for side in self.sides.values():  # asked for every filter, and a loop is faster
             if side.is_empty():
                 return True
-        return False
+        return _exclude(self.residuals, self.residuals) if self.residuals else False
 
     def includes(self, other: Conjunction) -> bool:
         """True iff it is proven that every notification of the other one is in this one."""
@@ -64,25 +86,39 @@ class Conjunction:
         for name, side in self.sides.items():
             if name not in theirs or not side.includes(theirs[name]):
                 return False  # a side that allows everything is not stored, so no side includes it
-        return True
+        return not self.residuals or set(self.residuals) <= set(other.residuals)
 
     def overlaps(self, other: Conjunction) -> bool:
         """False iff it is proven that no notification satisfies both."""
         theirs = other.sides
+        if self.residuals and other.residuals and _exclude(self.residuals, other.residuals):
+            return False
         return all(name not in theirs or side.overlaps(theirs[name]) for name, side in self.sides.items())
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Conjunction):
             return NotImplemented
-        return self.sides == other.sides
+        return self.sides == other.sides and self.residuals == other.residuals
 
     def __hash__(self) -> int:
         if self._hash is None:
-            self._hash = hash(tuple(self.sides.items()))
+            self._hash = hash((*self.sides.items(), *self.residuals))
         return self._hash
 
     def __repr__(self) -> str:
-        return f"Conjunction({self.sides!r})"
+        residuals = f", {self.residuals!r}" if self.residuals else ""
+        return f"Conjunction({self.sides!r}{residuals})"
+
+
+def in_order(residuals: Iterable[Residual]) -> Residuals:
+    """Each once, and in an order that does not depend on how they were written."""
+    several = dict.fromkeys(residuals)
+    return tuple(sorted(several, key=repr) if len(several) > 1 else several)
+
+
+def _exclude(some: Residuals, others: Residuals) -> bool:
+    """Whether one demands the opposite of what another one demands."""
+    return any(residual.opposite in others for residual in some)
 
 
 def uncovered(box: Conjunction, others: Sequence[Conjunction], effort: Effort) -> Conjunction | None:
@@ -105,6 +141,14 @@ def uncovered(box: Conjunction, others: Sequence[Conjunction], effort: Effort) -
             if left is not None:
                 return left
         box = box.with_side(name, here & allowed)
+    for residual in first.residuals:
+        if residual not in box.residuals:
+            without = box.with_residual(residual.opposite)
+            if not without.is_empty():
+                left = uncovered(without, rest, effort)
+                if left is not None:
+                    return left
+            box = box.with_residual(residual)
     return None  # what is left of the box lies within the first
 
 
@@ -125,6 +169,12 @@ def pieces_outside(box: Conjunction, others: Sequence[Conjunction], effort: Effo
                 if not outside.is_empty():
                     following.append(inside.with_side(name, outside))
                 inside = inside.with_side(name, here & allowed)
+            for residual in other.residuals:
+                if residual not in inside.residuals:
+                    without = inside.with_residual(residual.opposite)
+                    if not without.is_empty():
+                        following.append(without)
+                    inside = inside.with_residual(residual)
         left = following
     return left
 
@@ -152,12 +202,18 @@ def simplify(boxes: Iterable[Conjunction], effort: Effort) -> tuple[Conjunction,
 
 
 def _differ_in_one_side(left: Conjunction, right: Conjunction) -> bool:
-    return left.sides.keys() == right.sides.keys() and (
-        sum(left.sides[name] != right.sides[name] for name in left.sides) == 1
-    )
+    if left.sides.keys() != right.sides.keys():
+        return False
+    if left.residuals != right.residuals:
+        mine, theirs = set(left.residuals) - set(right.residuals), set(right.residuals) - set(left.residuals)
+        return (
+            len(mine) == 1 and {residual.opposite for residual in mine} == theirs and left.sides == right.sides
+        )
+    return sum(left.sides[name] != right.sides[name] for name in left.sides) == 1
 
 
 def join(left: Conjunction, right: Conjunction) -> Conjunction:
     """The smallest box around both, up to what sides can say: side by side the union."""
     common = left.sides.keys() & right.sides.keys()
-    return Conjunction.of({name: left.sides[name] | right.sides[name] for name in common})
+    sides = {name: left.sides[name] | right.sides[name] for name in common}
+    return Conjunction.of(sides, tuple([one for one in left.residuals if one in right.residuals]))

@@ -12,12 +12,14 @@ from contextlib import suppress
 from typing import Any
 
 from palio.model import decision, flips, numberline, questions, texts
+from palio.model.conjunction import Conjunction
 from palio.model.constraint import IGNORING_CASE, IN_NETWORK, Constraint, prefix
 from palio.model.cover import Answers, Term, cover
 from palio.model.decision import DecisionNode, Tree
 from palio.model.errors import FilterTooLarge
 from palio.model.expression import Condition, Expression, Not, conjunction, disjunction, literal, text_of
 from palio.model.flips import EVERYTHING, LEAST, NOTHING, Flips
+from palio.model.formulas.evaluation import implied
 from palio.model.numberline import ValueRange
 from palio.model.values import Kind
 from palio.model.valueset import PRESENT, ValueSet, part_includes
@@ -40,6 +42,25 @@ def describe(attribute: str, values: ValueSet) -> Expression:
         excluded = list(_present(attribute, ~values))
         return Not(disjunction(excluded)) if excluded else conjunction(())
     return disjunction([Condition(attribute, Constraint("absent")), *_present(attribute, values)])
+
+
+def describe_conjunction(box: Conjunction) -> Expression:
+    """An expression that means a conjunction; what its residuals say about attributes is not said again."""
+    sides = [describe(name, side) for name, side in said_sides(box).items()]
+    return conjunction([*sides, *box.residuals])
+
+
+def said_sides(box: Conjunction) -> dict[str, ValueSet]:
+    """The sides of a conjunction that its residuals do not imply."""
+    if not box.residuals:
+        return dict(box.sides)
+    implications: dict[str, ValueSet] = {}
+    for residual in box.residuals:
+        for name, side in (implied(residual.formula) or {}).items() if residual.wanted else ():
+            implications[name] = implications[name] & side if name in implications else side
+    return {
+        name: side for name, side in box.sides.items() if name not in implications or side != implications[name]
+    }
 
 
 def _all_but(attribute: str, values: ValueSet) -> list[Expression]:

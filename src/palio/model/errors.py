@@ -191,6 +191,17 @@ class ContradictoryFilter(FilterError):
     sentence = "This filter can never match: {reason}"
 
 
+class ComputedCondition(FilterError):
+    """A filter that computes something, where what it selects has to be known without any event."""
+
+    where: str
+    condition: str
+    sentence = (
+        "{where} cannot have `{condition}`, which is computed: what it allows is compared with the filters of "
+        "others, for all events at once, and only sets of values can be. Say what each attribute may be."
+    )
+
+
 class PatternError(PalioError):
     """The base of all that can be wrong with a pattern."""
 

@@ -21,6 +21,10 @@ from palio.model.expression import (
     text_of,
     written,
 )
+from palio.model.formulas.evaluation import evaluate
+from palio.model.formulas.formula import UNKNOWN, Call, Failed, Formula, variables
+from palio.model.formulas.residual import Residual
+from palio.model.formulas.writing import formula_text
 from palio.model.notification import Notification
 from palio.model.values import KIND_NAMES, KIND_OF_TYPE, Kind
 
@@ -74,6 +78,9 @@ def explain(expression: Expression, notification: Notification) -> Explanation:
             holds = value in constraint.values()
             note = _note(attribute, constraint, value, holds, notification.unindexed)
             return Explanation(text, holds, "condition", attribute, value, note)
+        case Residual(formula, _):
+            holds = expression.holds(notification.attributes.get)
+            return Explanation(text, holds, "condition", note=_values_note(formula, notification))
         case Not(operand):
             part = explain(operand, notification)
             return Explanation(text, not part.holds, "not", parts=(part,))
@@ -85,6 +92,30 @@ def explain(expression: Expression, notification: Notification) -> Explanation:
             return Explanation(text, any(part.holds for part in parts), "or", parts=parts)
         case Always(truth):
             return Explanation(text, truth, "constant")
+
+
+def _values_note(formula: Formula, notification: Notification) -> str:
+    """The values that a formula is computed from, and what its sides come to where it compares two."""
+    value_of, unindexed = notification.attributes.get, notification.unindexed
+    notes = []
+    for name in sorted(variables(formula)):
+        value = value_of(name)
+        part = unindexed_part(name, unindexed) if value is None else None
+        is_there = "is absent" if value is None else f"is {_shown(value)}"
+        notes.append(f"{name_text(name)} {is_there}" if part is None else unfilterable(part))
+    if isinstance(formula, Call):
+        for operand in formula.operands:
+            if isinstance(operand, Call):
+                notes.append(
+                    f"{formula_text(operand, literal, name_text)} {_comes_to(evaluate(operand, value_of))}"
+                )
+    return ", ".join(notes)
+
+
+def _comes_to(value: Any) -> str:
+    if value is UNKNOWN:
+        return "is unknown"
+    return f"cannot be computed: {value.kind}" if isinstance(value, Failed) else f"is {_shown(value)}"
 
 
 def unindexed_part(attribute: str, unindexed: Collection[str]) -> str | None:

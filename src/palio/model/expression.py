@@ -14,6 +14,9 @@ from typing import Any, TypeAlias
 import msgspec
 
 from palio.model.constraint import IGNORING_CASE, Constraint
+from palio.model.formulas.formula import Call, Constant, Formula, Variable, variables
+from palio.model.formulas.residual import Residual
+from palio.model.formulas.writing import formula_text
 from palio.model.moments import format_time
 from palio.model.questions import like_text
 from palio.model.values import KIND_NAMES, Kind
@@ -50,7 +53,7 @@ class Always(msgspec.Struct, frozen=True, gc=False):
     truth: bool
 
 
-Expression: TypeAlias = "Condition | Not | And | Or | Always"
+Expression: TypeAlias = "Condition | Residual | Not | And | Or | Always"
 
 TRUE, FALSE = Always(True), Always(False)
 
@@ -65,6 +68,25 @@ def disjunction(operands: Iterable[Expression]) -> Expression:
     """The operands joined by `or`; one of them alone stays as it is."""
     parts = tuple(operands)
     return parts[0] if len(parts) == 1 else Or(parts) if parts else FALSE
+
+
+_COMPARISONS = {"less": ("<", ">"), "less_or_equal": ("<=", ">="), "equal": ("=", "="), "unequal": ("!=", "!=")}
+
+
+def truth_of(formula: Formula) -> Expression:
+    """What says that a formula comes to true: a plain condition where that is one, or else a residual."""
+    match formula:
+        case Constant(value):
+            return Always(value is True)
+        case Variable(name):
+            return Condition(name, Constraint("=", True))
+        case Call(function, (Variable(name), Constant(value))) if function in _COMPARISONS:
+            return Condition(name, Constraint(_COMPARISONS[function][0], value))
+        case Call(function, (Constant(value), Variable(name))) if function in _COMPARISONS:
+            return Condition(name, Constraint(_COMPARISONS[function][1], value))
+        case _:
+            # Of constants alone it would have been computed, if it came to a value.
+            return Residual(formula) if variables(formula) else FALSE
 
 
 def check(expression: Expression) -> None:
@@ -84,6 +106,9 @@ def text_of(expression: Expression) -> str:
     match expression:
         case Condition(attribute, constraint):
             return condition_text(attribute, constraint)
+        case Residual(formula, wanted):
+            text = formula_text(formula, literal, name_text)
+            return text if wanted else f"not {text}"
         case Not(operand):
             return f"not {_inside(operand, And, Or)}"
         case And(operands):

@@ -12,13 +12,14 @@ from typing import Any
 
 from palio.model.conjunction import MAX_EFFORT, STEPS, Conjunction, uncovered
 from palio.model.constraint import Constraint
-from palio.model.describe import describe
+from palio.model.describe import describe_conjunction
 from palio.model.effort import Effort, Undecided
-from palio.model.errors import ContradictoryFilter, FilterTooLarge
+from palio.model.errors import ComputedCondition, ContradictoryFilter, FilterTooLarge
 from palio.model.explanation import Explanation, explain
 from palio.model.expression import Condition, Expression, check, conjunction, disjunction, text_of
 from palio.model.flatten import flatten
 from palio.model.form import decode_conjunctions, encode_conjunctions
+from palio.model.formulas.formula import variables
 from palio.model.identity import identity
 from palio.model.merging import Merge, merge_boxes
 from palio.model.normal import intersection, normalise, settle
@@ -96,8 +97,14 @@ class Filter:
                 if value_of(name) not in side:
                     break
             else:
-                return True
+                if not box.residuals or all(one.holds(value_of) for one in box.residuals):
+                    return True
         return False
+
+    @property
+    def has_residuals(self) -> bool:
+        """Whether it has conditions that no set of values says."""
+        return any(box.residuals for box in self.conjunctions)
 
     def explain(self, notification: Notification) -> Explanation:
         """Why the notification satisfies the filter, or why not, condition by condition."""
@@ -176,6 +183,13 @@ class Filter:
             raise ContradictoryFilter(self.source or str(self), reason)
         return self
 
+    def require_sets(self, where: str) -> Filter:
+        """The filter itself; raises `ComputedCondition` if it has residuals. `where` begins a sentence."""
+        for box in self.conjunctions:
+            if box.residuals:
+                raise ComputedCondition(where, text_of(box.residuals[0]))
+        return self
+
     # Form, text and identity
 
     @property
@@ -188,14 +202,14 @@ class Filter:
     @property
     def expression(self) -> Expression:
         """The normal form as an expression."""
-        return disjunction(
-            conjunction(describe(name, side) for name, side in box.sides.items()) for box in self.conjunctions
-        )
+        return disjunction(map(describe_conjunction, self.conjunctions))
 
     @property
     def attributes(self) -> frozenset[str]:
         """The attributes that the normal form names."""
-        return frozenset(name for box in self.conjunctions for name in box.sides)
+        named = {name for box in self.conjunctions for name in box.sides}
+        computed = [variables(one.formula) for box in self.conjunctions for one in box.residuals]
+        return frozenset(named.union(*computed))
 
     def __str__(self) -> str:
         return text_of(self.expression)

@@ -6,7 +6,9 @@ written as it is, in MessagePack:
 
     filter         = [VERSION, conjunction …]
     advertisement  = [VERSION, sides]
-    conjunction    = sides
+    conjunction    = sides, and behind them, in the same list, [residual …] where there are such
+    residual       = [wanted, formula]
+    formula        = name | [0, value] | [function, formula …]
     sides          = [name, set, name, set …]        in the order of the names
     set            = [flags, part …]                 whether absence is in it; and of each kind of values
                                                      nothing (0), everything (1), or a part that follows (2)
@@ -18,10 +20,11 @@ written as it is, in MessagePack:
 2. Reading trusts nothing: whatever the bytes are, the answer is a form or `UnreadableForm`. It demands all
    that the rest of the model relies on: flips in order, questions in order and none twice, no side that is
    empty or everything on the face of it.
-3. Reading applies no limit of the parser, and does not simplify again what was simplified by the writer.
-4. Of one filter the bytes are always the same; reading and writing them again does not change them.
-5. Questions may be added without another version: what a broker does not know is unreadable to it, and it takes
-   a neighbour's row with such a question for everything, which costs traffic and loses nothing.
+3. Reading applies no limit of the parser, and does not simplify again what was simplified by the writer. 4.
+Of one filter the bytes are always the same; reading and writing them again does not change them. 5.
+Questions, residuals and functions may be added without another version: what a broker does not know is
+unreadable to it, and it takes
+   a neighbour's row with such a thing for everything, which costs traffic and loses nothing.
 """
 
 from __future__ import annotations
@@ -33,12 +36,15 @@ from typing import Any, NoReturn, TypeAlias
 import msgspec
 
 from palio.model import decision, questions, texts
-from palio.model.conjunction import Conjunction
+from palio.model.conjunction import Conjunction, in_order
 from palio.model.constraint import IGNORING_CASE, IN_NETWORK, TEXT_OPERATORS, Constraint, having
 from palio.model.decision import MAX_NODES, DecisionNode, Tree
 from palio.model.effort import spend
 from palio.model.errors import FilterError, FilterTooLarge
 from palio.model.flips import EVERYTHING, NOTHING
+from palio.model.formulas.formula import Call, Constant, Formula, Variable
+from palio.model.formulas.functions import FUNCTIONS
+from palio.model.formulas.residual import MAX_DEPTH, MAX_PARTS, MAX_RESIDUALS, Residual, check_number
 from palio.model.lists import Has
 from palio.model.networks import canonical_network
 from palio.model.normal import MAX_CONJUNCTIONS
@@ -58,6 +64,7 @@ MAX_SIDES = MAX_ATTRIBUTES
 MAX_TABLE_STATES = 65_536
 
 _ENDS_WITH, _CONTAINS, _MATCHES, _HAS, _LIKE, _REGEX, _IGNORING_CASE, _IN_NETWORK = range(1, 9)
+_CONSTANT = 0
 _ELEMENT_OPERATORS = frozenset(
     ("=", "!=", "<", "<=", ">", ">=", "in", "between", *TEXT_OPERATORS, IGNORING_CASE, IN_NETWORK)
 )
@@ -113,7 +120,7 @@ def encode_conjunctions(conjunctions: Sequence[Conjunction]) -> bytes:
     if len(conjunctions) > MAX_CONJUNCTIONS:
         raise FilterTooLarge(limit=MAX_CONJUNCTIONS, got=len(conjunctions))
     _require_few_states([box.sides for box in conjunctions])
-    return _bounded([VERSION, *[_written_sides(box.sides) for box in conjunctions]])
+    return _bounded([VERSION, *[_written_box(box) for box in conjunctions]])
 
 
 def decode_conjunctions(data: bytes) -> tuple[Conjunction, ...]:
@@ -122,7 +129,7 @@ def decode_conjunctions(data: bytes) -> tuple[Conjunction, ...]:
     if len(boxes) > MAX_CONJUNCTIONS + 1:
         _wrong("it has too many conjunctions.")
     tables = _TablesRead()
-    return tuple([Conjunction(_read_sides(box, tables, closed=False)) for box in boxes[1:]])
+    return tuple([_read_box(box, tables) for box in boxes[1:]])
 
 
 def encode_sides(sides: _Sides) -> bytes:
@@ -157,6 +164,24 @@ def _require_few_states(several: Iterable[_Sides]) -> None:
                 tables.count(side)
     if tables.states > MAX_TABLE_STATES:
         raise FilterTooLarge(limit=MAX_TABLE_STATES, got=tables.states, what="states of patterns")
+
+
+def _written_box(box: Conjunction) -> list[Any]:
+    sides = _written_sides(box.sides)
+    if not box.residuals:
+        return sides
+    check_number(len(box.residuals))
+    return [*sides, [[residual.wanted, _written_formula(residual.formula)] for residual in box.residuals]]
+
+
+def _written_formula(formula: Formula) -> Any:
+    match formula:
+        case Variable(name):
+            return name
+        case Constant(value):
+            return [_CONSTANT, value]
+        case Call(function, operands):
+            return [function, *map(_written_formula, operands)]
 
 
 def _written_sides(sides: _Sides) -> list[Any]:
@@ -229,6 +254,47 @@ def _contents(data: bytes) -> list[Any]:
     if contents[0] != VERSION:
         _wrong(f"it has version {contents[0]}, and this Palio knows version {VERSION}.")
     return contents
+
+
+def _read_box(written: Any, tables: _TablesRead) -> Conjunction:
+    if type(written) is not list or not len(written) % 2:
+        return Conjunction(_read_sides(written, tables, closed=False))
+    *sides, residuals = written
+    if type(residuals) is not list or not 0 < len(residuals) <= MAX_RESIDUALS:
+        _wrong("residuals are a list, and not too many.")
+    found = tuple([_read_residual(one) for one in residuals])
+    if in_order(found) != found or len({one.formula for one in found}) != len(found):
+        _wrong("its residuals are not in their order.")
+    return Conjunction(_read_sides(sides, tables, closed=False), found)
+
+
+def _read_residual(written: Any) -> Residual:
+    if type(written) is not list or len(written) != 2 or type(written[0]) is not bool:
+        _wrong("a residual is a formula, and whether it is to be true.")
+    formula = _read_formula(written[1], [MAX_PARTS], MAX_DEPTH)
+    if type(formula) is not Call:
+        _wrong("a residual computes something.")
+    return Residual(formula, written[0])
+
+
+def _read_formula(written: Any, left: list[int], depth: int) -> Formula:
+    """`left` is how many parts there may still be, `depth` how many levels."""
+    left[0] -= 1
+    if left[0] < 0 or not depth:
+        _wrong("a formula is too large.")
+    if type(written) is str:
+        if not 0 < len(written) <= MAX_NAME_CHARACTERS:
+            _wrong("a formula speaks of an attribute that has no name.")
+        return Variable(written)
+    if type(written) is not list or len(written) < 2:
+        _wrong("a formula is a name, a constant or a function.")
+    head = written[0]
+    if type(head) is int and head == _CONSTANT and len(written) == 2:
+        return Constant(_read_scalar(written[1]))
+    function = FUNCTIONS.get(head) if type(head) is str else None
+    if function is None or not function.least <= len(written) - 1 <= function.most:
+        _wrong("a function is not known.")
+    return Call(head, tuple([_read_formula(one, left, depth - 1) for one in written[1:]]))
 
 
 def _read_sides(written: Any, tables: _TablesRead, *, closed: bool) -> dict[str, ValueSet]:

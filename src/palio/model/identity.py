@@ -20,6 +20,8 @@ from collections.abc import Hashable, Sequence
 from palio.model.conjunction import ASKING, Conjunction
 from palio.model.effort import Effort, Undecided
 from palio.model.errors import FilterTooLarge
+from palio.model.formulas.function import TRUE
+from palio.model.values import MAX_NAME_CHARACTERS
 from palio.model.valueset import ANYTHING, EMPTY, ValueSet
 
 # In groups of values of an attribute.
@@ -28,19 +30,28 @@ _STEPS = 200
 # In attributes that stand within each other; people's filters with `or` have some ten.
 MAX_DEPTH = 100
 
+# Comes behind all names, and is longer than any.
+_LAST = "\U0010ffff" * (MAX_NAME_CHARACTERS + 1)
+
 _Sides = tuple[tuple[str, ValueSet], ...]
 
 
 def identity(conjunctions: Sequence[Conjunction]) -> Hashable:
     """Equal for equal unions of conjunctions."""
     if len(conjunctions) == 1:
-        return tuple(conjunctions[0].sides.items())
+        return (*conjunctions[0].sides.items(), *conjunctions[0].residuals)
     try:
-        return _diagram(
-            tuple(tuple(box.sides.items()) for box in conjunctions), Effort(MAX_EFFORT, _STEPS), MAX_DEPTH
-        )
+        return _diagram(tuple(map(_sides, conjunctions)), Effort(MAX_EFFORT, _STEPS), MAX_DEPTH)
     except (Undecided, FilterTooLarge):
         return frozenset(conjunctions)
+
+
+def _sides(box: Conjunction) -> _Sides:
+    """The sides, and behind them each residual as a side of an attribute that no other one can be."""
+    if not box.residuals:
+        return tuple(box.sides.items())
+    named = [(_LAST + repr(one.formula), TRUE if one.wanted else ANYTHING - TRUE) for one in box.residuals]
+    return (*box.sides.items(), *sorted(named, key=lambda side: side[0]))
 
 
 def _diagram(boxes: tuple[_Sides, ...], effort: Effort, depth: int) -> tuple[Hashable, ...] | None:

@@ -5,10 +5,10 @@ that only one of them names are dropped, the others get the union of both sets. 
 is named exactly, as a filter, and estimated as a share of the merged filter's volume, so that a router can
 set a bound on it.
 
-The estimate takes attributes as independent and values as uniform: on each side, every kind of value that
-is allowed counts alike; within a kind, finite sets are counted, ranges are measured by their length, and
-where text or list questions are involved a real part counts as one half. However little it is, what a merge
-adds has a share: zero means that nothing is added.
+The estimate takes attributes as independent and values as uniform: on each side, every kind of value that is
+allowed counts alike; within a kind, finite sets are counted, ranges are measured by their length, and where
+text or list questions are involved a real part counts as one half, and so does a residual. However little it
+is, what a merge adds has a share: zero means that nothing is added.
 """
 
 from __future__ import annotations
@@ -75,7 +75,9 @@ def excess(box: Conjunction, parts: Sequence[Conjunction]) -> tuple[list[Conjunc
 
 
 def _volume_share(piece: Conjunction, whole: Conjunction) -> float:
-    return math.prod(side_share(side, whole.side(name)) for name, side in piece.sides.items())
+    computed = len(set(piece.residuals) - set(whole.residuals))
+    share = math.prod(side_share(side, whole.side(name)) for name, side in piece.sides.items())
+    return math.ldexp(share, -computed)
 
 
 def side_share(part: ValueSet, whole: ValueSet) -> float:

@@ -1,9 +1,10 @@
 """From an expression to its normal form: conjunctions of sets of values, joined by or.
 
 `not` is pushed down to the conditions, where it is the complement of a set. Whatever speaks of one attribute
-alone, however deeply joined, becomes one set. Only `or` between different attributes makes several
-conjunctions, and `and` over such multiplies them; the bound is checked on the way, and what was asked for is
-counted beforehand without expanding it, so that the error can name the number.
+alone, however deeply joined, becomes one set. A residual is kept as it is, beside what it says about
+attributes. Only `or` between different attributes makes several conjunctions, and `and` over such multiplies
+them; the bound is checked on the way, and what was asked for is counted beforehand without expanding it, so
+that the error can name the number.
 
 Where conditions exclude each other, the first such pairs are remembered: they are the reason that a person
 wants to read when nothing is left.
@@ -13,9 +14,9 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import NoReturn
+from typing import NoReturn, TypeAlias
 
 import msgspec
 
@@ -24,7 +25,11 @@ from palio.model.describe import describe
 from palio.model.effort import Effort, Undecided
 from palio.model.errors import FilterTooLarge
 from palio.model.expression import Always, And, Condition, Expression, Not, Or, text_of
-from palio.model.valueset import ValueSet, union
+from palio.model.formulas.evaluation import implied
+from palio.model.formulas.formula import Call, Constant, Formula, Variable
+from palio.model.formulas.function import TRUE
+from palio.model.formulas.residual import Residual, check_number, check_size
+from palio.model.valueset import ANYTHING, ValueSet, union
 
 MAX_CONJUNCTIONS = 64
 # In joins, and as much again in comparisons of two conjunctions to simplify them on the way, which keeps honest
@@ -34,7 +39,9 @@ MAX_EFFORT = 16_384
 _SIMPLIFY_FROM = 16
 _MAX_REASONS = 3
 
-_Sides = dict[str, ValueSet]
+# What must hold: of attributes the set that their value is in; of formulas, whether they are true.
+_Sides: TypeAlias = "dict[str | Formula, ValueSet]"
+_UNTRUE = ANYTHING - TRUE
 
 
 class Normal(msgspec.Struct, frozen=True):
@@ -55,7 +62,7 @@ def normalise(expression: Expression) -> Normal:
 
 def _plain_conjunction(expression: Expression) -> Normal | None:
     """The short way for conditions joined by `and`, as most filters are; None if it is not that simple."""
-    sides: _Sides = {}
+    sides: dict[str, ValueSet] = {}
     for condition in expression.operands if type(expression) is And else (expression,):
         if type(condition) is not Condition:
             return None
@@ -69,7 +76,34 @@ def _plain_conjunction(expression: Expression) -> Normal | None:
 def intersection(left: Sequence[Conjunction], right: Sequence[Conjunction]) -> Normal:
     """The normal form of what lies in both unions of conjunctions. Raises `FilterTooLarge`."""
     expander = _Expander(lambda: len(left) * len(right))
-    return expander.normal(expander.all([[dict(box.sides) for box in side] for side in (left, right)]))
+    return expander.normal(expander.all([[_sides(box) for box in side] for side in (left, right)]))
+
+
+def _sides(box: Conjunction) -> _Sides:
+    """A conjunction with its residuals as sides."""
+    return _named(box.sides) | {one.formula: TRUE if one.wanted else _UNTRUE for one in box.residuals}
+
+
+def _named(sides: Mapping[str, ValueSet]) -> _Sides:
+    named: _Sides = {}
+    named.update(sides)
+    return named
+
+
+def _box(sides: _Sides) -> Conjunction:
+    """The conjunction of some sides, of which some may allow everything."""
+    plain = {name: side for name, side in sides.items() if type(name) is str}
+    if len(plain) == len(sides):
+        return Conjunction.of(plain)
+    residuals = [
+        Residual(formula, side.includes(TRUE))
+        for formula, side in sides.items()
+        if isinstance(formula, (Constant, Variable, Call)) and not side.is_everything()
+    ]
+    check_number(len(residuals))
+    for residual in residuals:
+        check_size(residual.formula)
+    return Conjunction.of(plain, tuple(residuals))
 
 
 def settle(conjunctions: list[Conjunction]) -> tuple[Conjunction, ...]:
@@ -86,7 +120,12 @@ def settle(conjunctions: list[Conjunction]) -> tuple[Conjunction, ...]:
 
 
 def conjunction_text(box: Conjunction) -> str:
-    return " and ".join(text_of(describe(name, side)) for name, side in box.sides.items())
+    sides = " and ".join(text_of(describe(name, side)) for name, side in box.sides.items())
+    return " and ".join([sides, *map(text_of, box.residuals)]) if box.residuals else sides
+
+
+def _described(name: str | Formula, values: ValueSet) -> Expression:
+    return describe(name, values) if isinstance(name, str) else Residual(name, values.includes(TRUE))
 
 
 class _Expander:
@@ -99,7 +138,7 @@ class _Expander:
         self.simplifying = Effort(MAX_EFFORT, STEPS)
 
     def normal(self, alternatives: list[_Sides]) -> Normal:
-        conjunctions = [Conjunction.of(sides) for sides in alternatives]
+        conjunctions = [_box(sides) for sides in alternatives]
         settled = settle(conjunctions)
         if not settled:
             for name in dict.fromkeys(name for box in conjunctions for name in box.sides):
@@ -117,6 +156,8 @@ class _Expander:
                     self._conflict(f"`{text_of(expression)}` holds for no value")
                     return []
                 return [{attribute: values}]
+            case Residual(formula, wanted):
+                return self.computed(formula, wanted != negated)
             case Not(operand):
                 return self.expand(operand, not negated)
             case Always(truth):
@@ -128,8 +169,19 @@ class _Expander:
                 parts = [self.expand(operand, negated) for operand in operands]
                 return self.any(parts) if isinstance(expression, Or) != negated else self.all(parts)
 
+    def computed(self, formula: Formula, wanted: bool) -> list[_Sides]:
+        """The one alternative of a residual; none if it never holds."""
+        check_size(formula)
+        sides = implied(formula)
+        if not wanted:
+            return [{}] if sides is None else [{formula: _UNTRUE}]
+        if sides is None:
+            self._conflict(f"`{text_of(Residual(formula))}` holds for no values")
+            return []
+        return [_named(sides) | {formula: TRUE}]
+
     def any(self, parts: list[list[_Sides]]) -> list[_Sides]:
-        single: dict[str, list[ValueSet]] = defaultdict(list)
+        single: dict[str | Formula, list[ValueSet]] = defaultdict(list)
         several: list[_Sides] = []
         for sides in (sides for part in parts for sides in part):
             if len(sides) == 1:
@@ -137,7 +189,8 @@ class _Expander:
                 single[name].append(values)
             else:
                 several.append(sides)
-        return self._bounded([*({name: union(sets)} for name, sets in single.items()), *several])
+        joined: list[_Sides] = [{name: union(sets)} for name, sets in single.items()]
+        return self._bounded(joined + several)
 
     def all(self, parts: list[list[_Sides]]) -> list[_Sides]:
         result: list[_Sides] = [{}]
@@ -158,7 +211,7 @@ class _Expander:
             # Where text or list questions decide, that is left to the end: once is enough.
             if not both.asks and both.is_empty():
                 if len(self.conflicts) < _MAX_REASONS:
-                    first, second = (text_of(describe(name, one)) for one in (before, values))
+                    first, second = (text_of(_described(name, one)) for one in (before, values))
                     self._conflict(f"`{first}` and `{second}` exclude each other")
                 return None
             joined[name] = both
@@ -167,9 +220,9 @@ class _Expander:
     def _bounded(self, alternatives: list[_Sides]) -> list[_Sides]:
         if len(alternatives) > _SIMPLIFY_FROM:
             self._spend(len(alternatives))
-            boxes = [Conjunction.of(sides) for sides in alternatives]
+            boxes = [_box(sides) for sides in alternatives]
             with suppress(Undecided):
-                alternatives = [dict(box.sides) for box in simplify(boxes, self.simplifying)]
+                alternatives = [_sides(box) for box in simplify(boxes, self.simplifying)]
         if len(alternatives) > MAX_CONJUNCTIONS:
             self._too_large(len(alternatives))
         return alternatives
@@ -193,6 +246,8 @@ def _count(expression: Expression, negated: bool) -> tuple[int, str | None]:
     match expression:
         case Condition(attribute, _):
             return 1, attribute
+        case Residual():
+            return 1, None
         case Not(operand):
             return _count(operand, not negated)
         case Always(truth):

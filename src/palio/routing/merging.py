@@ -149,7 +149,11 @@ def _keys(box: Conjunction | None) -> Iterator[Hashable]:
 
 def _differing_in_one(box: Conjunction) -> Iterator[Hashable]:
     for name in box.sides:
-        yield name, frozenset([(other, side) for other, side in box.sides.items() if other != name])
+        yield (
+            name,
+            frozenset([(other, side) for other, side in box.sides.items() if other != name]),
+            box.residuals,
+        )
 
 
 def _attributes(box: Conjunction) -> Hashable:

@@ -66,7 +66,7 @@ def test_a_column_for_each_attribute(engine):
     @given(st.integers(0, 2**32))
     def agrees(seed):
         chance = random.Random(seed)
-        entries = drawn_filters(Maker(chance, names=tuple(COLUMNS)))
+        entries = drawn_filters(Maker(chance, names=tuple(COLUMNS), computed=chance.random() < 0.5))
         columns = {"event_id": pa.array(range(EVENTS), pa.int64())}
         for attribute, (kind, values) in COLUMNS.items():
             drawn = [chance.choice((None, *values)) for _ in range(EVENTS)]
@@ -83,7 +83,7 @@ def test_encoded_notifications(engine):
     @given(st.integers(0, 2**32))
     def agrees(seed):
         chance = random.Random(seed)
-        maker = Maker(chance)
+        maker = Maker(chance, computed=chance.random() < 0.5)
         entries = drawn_filters(maker)
         encoded = [maker.notification().encode() for _ in range(EVENTS)]
         table = {"event_id": pa.array([f"e{row}" for row in range(EVENTS)]), "payload": pa.array([*encoded])}

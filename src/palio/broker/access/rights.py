@@ -106,7 +106,7 @@ def _filter(text: str | None, place: str) -> Filter | None:
     if text is None:
         return None
     try:
-        return read_filter(text).require_satisfiable()
+        return read_filter(text).require_satisfiable().require_sets("A right")
     except FilterError as problem:
         raise WrongRights(place, str(problem)) from None
 

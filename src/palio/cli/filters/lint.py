@@ -37,9 +37,10 @@ from palio.cli.program.terminal import (
 from palio.language import PALIO
 from palio.matching.poset import Node, Poset
 from palio.model.advertisement import Advertisement
+from palio.model.describe import said_sides
 from palio.model.errors import PalioError
 from palio.model.explanation import unfilterable, unindexed_part
-from palio.model.expression import name_text
+from palio.model.expression import name_text, text_of
 from palio.model.filter import Filter
 
 EPILOG = help_epilog(
@@ -83,9 +84,10 @@ def lint(
     Found are: syntax errors and doubled ids; filters that contradict
     themselves; filters that equal an earlier one, however they are written;
     filters that another one covers; given advertisements, filters that nothing
-    advertised can match; and, given examples of events, filters that ask for
-    content which the events have but no filter can look into, such as lists of
-    objects. Filters and advertisements are JSON lines with "id" and "filter" or
+    advertised can match; filters that have nothing to be found by but what they
+    compute; and, given examples of events, filters that ask for content which
+    the events have but no filter can look into, such as lists of objects.
+    Filters and advertisements are JSON lines with "id" and "filter" or
     "advertisement", or bare texts, one a line.
     """
     if [filters, advertisements, events].count(STANDARD_INPUT) > 1:
@@ -103,6 +105,7 @@ def lint(
     findings += _needless(entries)
     if offers is not None:
         findings += _unadvertised(entries, offers)
+    findings += _computed(entries)
     findings += _unfilterable(entries, sorted(unindexed))
     findings.sort(key=lambda one: one.line)
     if as_json:
@@ -169,6 +172,23 @@ def _unadvertised(entries: list[InputEntry[Filter]], offers: list[Advertisement]
     for entry in entries:
         if not any(offer.overlaps(entry.content) for offer in offers):
             yield _finding(entry, "unadvertised", "Nothing that is advertised can match this filter.")
+
+
+def _computed(entries: list[InputEntry[Filter]]) -> Iterator[LintFinding]:
+    """Filters that have nothing to be found by but what they compute."""
+    for entry in entries:
+        for box in entry.content.conjunctions:
+            if box.residuals and not said_sides(box):
+                condition = text_of(box.residuals[0])
+                names = ", ".join(map(name_text, box.sides))
+                asked = f"every event that has {names}" if names else "every event"
+                yield _finding(
+                    entry,
+                    "computed",
+                    f"`{condition}` is computed for {asked}, some microseconds each. Add a condition that few "
+                    "events satisfy, or write a string in quotes if no other attribute was meant.",
+                )
+                break
 
 
 def _unfilterable(entries: list[InputEntry[Filter]], unindexed: list[str]) -> Iterator[LintFinding]:

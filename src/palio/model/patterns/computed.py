@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from palio.model.expression import Always, And, Condition, Expression, Not, Or, name_text
+from palio.model.formulas.residual import Residual
 from palio.model.values import KIND_OF_TYPE, Kind, Value
 
 # The attributes of the events that a step can speak of, by the name of their step and in their order. Its own
@@ -217,6 +218,8 @@ def compile_guard(guard: Guard) -> Callable[[Mapping[str, Value], Events], bool]
         case Or(operands):
             parts = [compile_guard(operand) for operand in operands]
             return lambda own, events: any(part(own, events) for part in parts)
+        case Residual():
+            return lambda own, _events: guard.holds(own.get)
         case Always(truth):
             return lambda _own, _events: truth
 

@@ -30,7 +30,6 @@ from palio.model.constraint import Constraint
 from palio.model.errors import PatternSyntaxError, PatternTooLarge, UnboundedPattern
 from palio.model.expression import And, Condition, Expression, conjunction
 from palio.model.filter import Filter
-from palio.model.parser import COMPARISONS, Reader, token_pattern
 from palio.model.patterns.computed import (
     AGGREGATES,
     Aggregate,
@@ -47,6 +46,7 @@ from palio.model.patterns.computed import (
 from palio.model.patterns.policies import CLAUSES, POLICIES
 from palio.model.patterns.shape import PLAIN, Absence, All, Either, Loop, PartJoin, Shape, Step, Then, Times
 from palio.model.patterns.spans import UNITS, microseconds
+from palio.model.reading import COMPARISONS, Reader, token_pattern
 from palio.model.values import Kind
 
 # Nobody counts further in a window, and sums of people have a handful of terms.

@@ -194,8 +194,7 @@ class _Reading(msgspec.Struct, eq=False):
                 if isinstance(filter, Filter):
                     taken.append(row)
                     if len(self.attributes) <= _NAMED_ATTRIBUTES:
-                        for box in filter.conjunctions:
-                            self.attributes.update(box.sides)
+                        self.attributes.update(filter.attributes)
                     yield self.count, filter
                     self.count += 1
                 else:
