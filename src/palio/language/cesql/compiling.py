@@ -24,7 +24,7 @@ from palio.language.cesql.plain import NEVER, NUMBER_COMPARISONS, Leaf, leaf, tr
 from palio.language.cesql.reader import read_cesql
 from palio.model.constraint import Constraint
 from palio.model.errors import FilterTooLarge
-from palio.model.expression import TRUE, Always, Condition, Expression, conjunction, disjunction
+from palio.model.expression import TRUE, Always, And, Condition, Expression, conjunction, disjunction
 from palio.model.filter import Filter
 from palio.model.formulas.cesql import FUNCTIONS, as_boolean
 from palio.model.formulas.evaluation import evaluate
@@ -64,16 +64,20 @@ def _result_of(formula: Formula) -> str | None:
 
 
 def _with_residuals(formula: Formula) -> Expression:
-    """The operands of an AND that are one condition on one attribute, and a residual for all of the others."""
+    """Of the operands of an AND what each says of one attribute, and one residual for all of the rest."""
     operands = formula.operands if isinstance(formula, Call) and formula.function == "cesql.and" else (formula,)
     told: list[Expression] = []
     left: list[Formula] = []
     for operand in operands:
         found = leaf(operand, together=True)
-        if found is None:
-            left.append(operand)
-        else:
-            told.append(found.true)
+        match found and found.true:
+            case And((implied, Residual())):
+                told.append(implied)
+                left.append(operand)
+            case Condition() as condition:
+                told.append(condition)
+            case _:
+                left.append(operand)
     if left:
         told.append(Residual(left[0] if len(left) == 1 else Call("cesql.and", tuple(left))))
     return conjunction(told)

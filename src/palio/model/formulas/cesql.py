@@ -249,35 +249,31 @@ def _deciding(decisive: bool) -> Callable[..., Any]:
     return evaluate
 
 
-# What follows for the operands of logic from what it is to come to
+# What follows for the operands of logic from what it is to come to. No operand is named by two alternatives:
+# what is implied would be looked for twice in it, and twice in each of its operands, and so on.
 
 
-def _for_truths(if_true: Callable[[int], Demands], if_false: Callable[[int], Demands]) -> Narrowing:
+def _for_truths(if_true: Narrowing, if_false: Narrowing, if_either: Narrowing) -> Narrowing:
     def narrow(operands: Sequence[ValueSet], wanted: ValueSet) -> Demands:
-        found: list[tuple[ValueSet | None, ...]] = []
-        for truth, demands in ((True, if_true), (False, if_false)):
-            if truth in wanted:
-                alternatives = demands(len(operands))
-                if alternatives is None:
-                    return None
-                found += alternatives
-        return found
+        chosen = if_false if True not in wanted else if_true if False not in wanted else if_either
+        return chosen(operands, wanted)
 
     return narrow
 
 
-def _all_of(values: ValueSet) -> Callable[[int], Demands]:
-    return lambda count: [(values,) * count]
+def _one_is(values: ValueSet) -> Narrowing:
+    def narrow(operands: Sequence[ValueSet], _wanted: ValueSet) -> Demands:
+        count = len(operands)
+        return [(*(None,) * place, values, *(None,) * (count - place - 1)) for place in range(count)]
+
+    return narrow
 
 
-def _first_of(decisive: ValueSet, before: ValueSet) -> Callable[[int], Demands]:
-    """One of them decides, and those before it do not."""
-    return lambda count: [
-        (*(before,) * place, decisive, *(None,) * (count - place - 1)) for place in range(count)
-    ]
+def _first_is(values: ValueSet) -> Narrowing:
+    return lambda operands, _wanted: [(values, *(None,) * (len(operands) - 1))]
 
 
-def _nothing_known(_count: int) -> Demands:
+def _nothing_known(_operands: Sequence[ValueSet], _wanted: ValueSet) -> Demands:
     return None
 
 
@@ -300,21 +296,33 @@ FUNCTIONS = {
     # The pattern is in the notation of `questions.like_of`.
     "cesql.like": _typed(bool, _like, str, str),
     "cesql.exists": Function(
-        lambda value: value is not UNKNOWN, 1, 1, BOOLS, _for_truths(_all_of(PRESENT), _nothing_known)
+        lambda value: value is not UNKNOWN, 1, 1, BOOLS, _for_truths(_BOTH, _nothing_known, _nothing_known)
     ),
     "cesql.not": Function(
-        _not, 1, 1, BOOLS, _for_truths(_all_of(_FALSE | STRINGS), _all_of(TRUE | STRINGS))
+        _not,
+        1,
+        1,
+        BOOLS,
+        _for_truths(demanding(_FALSE | STRINGS), demanding(TRUE | STRINGS), demanding(BOOLS | STRINGS)),
     ),
     "cesql.and": Function(
-        _deciding(False), 2, MAX_OPERANDS, BOOLS, _for_truths(_all_of(_TRUE_ENOUGH), _first_of(_FALSE_ENOUGH, _TRUE_ENOUGH))
+        _deciding(False),
+        2,
+        MAX_OPERANDS,
+        BOOLS,
+        _for_truths(demanding(_TRUE_ENOUGH), _one_is(_FALSE_ENOUGH), _first_is(_CASTABLE[bool])),
     ),
     "cesql.or": Function(
-        _deciding(True), 2, MAX_OPERANDS, BOOLS, _for_truths(_first_of(_TRUE_ENOUGH, _FALSE_ENOUGH), _all_of(_FALSE_ENOUGH))
+        _deciding(True),
+        2,
+        MAX_OPERANDS,
+        BOOLS,
+        _for_truths(_one_is(_TRUE_ENOUGH), demanding(_FALSE_ENOUGH), _first_is(_CASTABLE[bool])),
     ),
     "cesql.xor": _typed(bool, operator.ne, bool, bool),
     # Whether it comes to a value, and nothing fails.
     "cesql.defined": Function(
-        lambda value: type(read(value)) is not Failed, 1, 1, BOOLS, _for_truths(_all_of(PRESENT), _nothing_known)
+        lambda value: type(read(value)) is not Failed, 1, 1, BOOLS, _for_truths(_BOTH, _nothing_known, _nothing_known)
     ),
     "cesql.int": _typed(int, lambda number: number, int),
     "cesql.bool": _typed(bool, lambda truth: truth, bool),
