@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 import palio
 from palio.language import MissingFunction, WrongDialectText, read_filter
-from palio.language.cesql.reader import MAX_CALLS, MAX_DEPTH, MAX_OPERANDS
 from palio.model.filter import Filter
+from palio.model.reading import MAX_CONDITIONS, MAX_DEPTH, MAX_VALUES
 from tests.slices import examples
 
 # The language once more, as its specification says it: a mistake ends everything, and whoever
@@ -437,8 +437,8 @@ def test_what_can_never_match_is_known(text, reason):
         "-" * 1_000 + "x",
         "x + " * 1_000 + "1 = 1",
         "a AND b OR " * 200 + "c",
-        "EXISTS a AND " * (MAX_CALLS + 1) + "EXISTS a",
-        f"x IN ({'1,' * MAX_OPERANDS}1)",
+        "EXISTS a AND " * (MAX_CONDITIONS + 1) + "EXISTS a",
+        f"x IN ({'1,' * MAX_VALUES}1)",
         f"y IN (x, {'1,' * 300}1)",
         "'" * 99_999,
         "x = '" + "\\" * 99_999,
@@ -448,6 +448,7 @@ def test_what_can_never_match_is_known(text, reason):
         "x LIKE '" + "_" * 1_025 + "'",
         "CONCAT(" * 70 + "x" + ")" * 70 + " = 'a'",
         " " * 300_000,
+        " AND ".join(f"a LIKE '%{number}a{'_' * 8}'" for number in range(200)),
     ],
 )
 def test_hostile_texts_are_refused_at_once(text):

@@ -24,20 +24,19 @@ import re
 from typing import NoReturn
 
 from palio.language.errors import MissingFunction, WrongDialectText
-from palio.model.constraint import Constraint, WrongOperand
+from palio.model.effort import spend
 from palio.model.errors import FilterTooLarge, InvalidNotification
 from palio.model.formulas.cesql import FUNCTIONS, INTEGER_MAX, INTEGER_MIN
 from palio.model.formulas.formula import Call, Constant, Failed, Formula, Variable
 from palio.model.formulas.formula import depth as depth_of
 from palio.model.questions import Like, like_of
+from palio.model.reading import MAX_CONDITIONS, MAX_DEPTH, MAX_TABLE_STATES, MAX_TEXT_CHARACTERS, MAX_VALUES
+from palio.model.regular import STATE_STEPS
 from palio.model.texts import TextMistake
 from palio.model.values import MAX_NAME_CHARACTERS, check_text
 
-# As filters of our own: some ten conditions are usual, and lists are generated.
-MAX_CHARACTERS = 262_144
-MAX_CALLS = 512
-MAX_OPERANDS = 16_384
-MAX_DEPTH = 64
+# What reading an operator or a function counts for a meter, with what is made of it.
+_READING = 50
 
 _TOKEN = re.compile(
     r"""[ \t\r\n]*+(?:
@@ -75,8 +74,8 @@ _CONTENT = "data"
 
 def read_cesql(text: str) -> Formula:
     """The formula that an expression is. Raises `WrongDialectText`, `MissingFunction` or `FilterTooLarge`."""
-    if len(text) > MAX_CHARACTERS:
-        raise FilterTooLarge(limit=MAX_CHARACTERS, got=len(text), what="characters")
+    if len(text) > MAX_TEXT_CHARACTERS:
+        raise FilterTooLarge(limit=MAX_TEXT_CHARACTERS, got=len(text), what="characters")
     reader = _Reader(text)
     formula = reader.joined(0, 0)
     if reader.kind != "end":
@@ -90,12 +89,12 @@ def read_cesql(text: str) -> Formula:
 class _Reader:
     """Holds the next token: its `kind`, the `word` that it is in large letters, its `text` and where it is."""
 
-    __slots__ = ("at", "calls", "end", "given", "kind", "operands", "text", "word")
+    __slots__ = ("at", "calls", "end", "given", "kind", "operands", "states", "text", "word")
 
     def __init__(self, given: str) -> None:
         self.given = given
         self.end = 0
-        self.calls = self.operands = 0
+        self.calls = self.operands = self.states = 0
         self.step()
 
     def step(self) -> None:
@@ -138,7 +137,7 @@ class _Reader:
         while self.word in _TESTS:
             negated = self.takes("NOT")
             if self.takes("LIKE"):
-                found = self.call("cesql.like", (found, self._pattern(found)), 2)
+                found = self.call("cesql.like", (found, self._pattern()), 2)
             elif self.takes("IN"):
                 others = self._several(depth, 1)
                 found = self.call("cesql.in", (found, *others), 1 + len(others))
@@ -255,30 +254,32 @@ class _Reader:
         self.step()
         return text
 
-    def _pattern(self, compared: Formula) -> Constant:
+    def _pattern(self) -> Constant:
         if self.kind != "string":
             self.expected("a string with the pattern")
         at, text = self.at, self._string()
         try:
             pattern = like_of(_ESCAPED.sub(lambda found: f"!{found[1] or '!'}", text), "!")
-            if type(compared) is Variable:  # of which the simplest ones need no table
-                Constraint("like", pattern).check()
-            else:
-                assert Like(pattern).table
-        except (TextMistake, WrongOperand) as mistake:
+            states = len(Like(pattern).table.table)
+        except TextMistake as mistake:
             self.wrong(at, f"{str(mistake)[0].lower()}{str(mistake)[1:]}")
+        spend(states * STATE_STEPS)
+        self.states += states
+        if self.states > MAX_TABLE_STATES:
+            raise FilterTooLarge(limit=MAX_TABLE_STATES, got=self.states, what="states of patterns or more")
         return Constant(pattern)
 
     # What is made, within bounds
 
     def call(self, function: str, operands: tuple[Formula, ...], new: int) -> Formula:
         """A function of operands, of which so many are new."""
+        spend(_READING)
         self.calls += 1
-        if self.calls > MAX_CALLS:
-            raise FilterTooLarge(limit=MAX_CALLS, got=self.calls, what="operators and functions, or more")
+        if self.calls > MAX_CONDITIONS:
+            raise FilterTooLarge(limit=MAX_CONDITIONS, got=self.calls, what="operators and functions, or more")
         self.operands += new
-        if self.operands > MAX_OPERANDS:
-            raise FilterTooLarge(limit=MAX_OPERANDS, got=self.operands, what="operands or more")
+        if self.operands > MAX_VALUES:
+            raise FilterTooLarge(limit=MAX_VALUES, got=self.operands, what="operands or more")
         if all([type(operand) is Constant for operand in operands]):
             value = FUNCTIONS[function].evaluate(*[operand.value for operand in operands])  # type: ignore[union-attr]
             if type(value) is not Failed:
