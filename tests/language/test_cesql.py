@@ -201,15 +201,62 @@ def written(expression):
 NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
 LATER = datetime(2026, 1, 31, 12, 0, 0, 500_000, tzinfo=UTC)
 TEXTS = [
-    *("a", "ab", "ba", "b%", "", "é", "5", "+5", "05", "-5", "-0", "00", "1", "0", "15", "5 ", "+", "5.0", "2.5"),
+    *(
+        "a",
+        "ab",
+        "ba",
+        "b%",
+        "",
+        "é",
+        "5",
+        "+5",
+        "05",
+        "-5",
+        "-0",
+        "00",
+        "1",
+        "0",
+        "15",
+        "5 ",
+        "+",
+        "5.0",
+        "2.5",
+    ),
     *("true", "TRUE", "false", "fAlSe", "truer", "2147483647", "2147483648", "-2147483648", "5000000000"),
-    *("2026-01-31T12:00:00Z", "2026-01-31T12:00:00.500000Z", "2026-01-31T12:00:00.5Z", "1e+20", "aGk=", "[]", "a\\b"),
+    *(
+        "2026-01-31T12:00:00Z",
+        "2026-01-31T12:00:00.500000Z",
+        "2026-01-31T12:00:00.5Z",
+        "1e+20",
+        "aGk=",
+        "[]",
+        "a\\b",
+    ),
 ]
 INTEGERS = [*range(-6, 16), 2**31 - 1, -(2**31), 2**31 - 2]
 names = st.sampled_from(["x", "y", "z"])
 texts = st.sampled_from(TEXTS)
 patterns = st.sampled_from(
-    ["%", "", "a%", "%a", "%b%", "_", "1%", "%5", "-_", "tr%", "%e", "2026%", "%Z", "5\\%", "b\\%", "_\\%", "5._", "%!%"]
+    [
+        "%",
+        "",
+        "a%",
+        "%a",
+        "%b%",
+        "_",
+        "1%",
+        "%5",
+        "-_",
+        "tr%",
+        "%e",
+        "2026%",
+        "%Z",
+        "5\\%",
+        "b\\%",
+        "_\\%",
+        "5._",
+        "%!%",
+    ]
 )
 constants = st.tuples(st.just("constant"), texts | st.sampled_from(INTEGERS) | st.booleans())
 attributes = st.tuples(st.just("attribute"), names)
@@ -222,7 +269,9 @@ def conditions_of(operands):
     return st.one_of(
         st.tuples(comparisons, operands, operands),
         st.tuples(st.just("like"), operands, patterns, st.booleans()),
-        st.tuples(st.just("in"), operands, st.lists(constants | operands, min_size=1, max_size=3), st.booleans()),
+        st.tuples(
+            st.just("in"), operands, st.lists(constants | operands, min_size=1, max_size=3), st.booleans()
+        ),
     )
 
 
@@ -239,7 +288,13 @@ def anything(inner):
         for name, (takes, _) in CALLS.items()
     ]
     return st.one_of(
-        *(conditions_of(inner), joined(inner), st.tuples(signs, inner, inner), st.tuples(st.just("negative"), inner)), *calls
+        *(
+            conditions_of(inner),
+            joined(inner),
+            st.tuples(signs, inner, inner),
+            st.tuples(st.just("negative"), inner),
+        ),
+        *calls,
     )
 
 
@@ -254,7 +309,9 @@ plain = st.recursive(
 wild = st.recursive(constants | attributes | exists, anything, max_leaves=6)
 values = st.one_of(
     texts,
-    st.sampled_from([*INTEGERS, 2**31, 5_000_000_000, 5.0, 2.5, 1e20, -0.5, NOON, LATER, b"hi", b"", [], ["a"]]),
+    st.sampled_from(
+        [*INTEGERS, 2**31, 5_000_000_000, 5.0, 2.5, 1e20, -0.5, NOON, LATER, b"hi", b"", [], ["a"]]
+    ),
     st.booleans(),
 )
 events = st.dictionaries(names, values, max_size=3)
@@ -262,8 +319,14 @@ events = st.dictionaries(names, values, max_size=3)
 
 @examples(300)
 @given(plain | wild, st.lists(events, min_size=4, max_size=10))
-@example(("not", ("=", ("attribute", "x"), ("constant", 1))), [{"x": one} for one in ("1", 1, True, "+01", "2", 2, 1.0)] + [{}])
-@example(("in", ("attribute", "x"), [("constant", "5"), ("constant", "a")], False), [{"x": one} for one in (5, "5", "b", True, 2.5)])
+@example(
+    ("not", ("=", ("attribute", "x"), ("constant", 1))),
+    [{"x": one} for one in ("1", 1, True, "+01", "2", 2, 1.0)] + [{}],
+)
+@example(
+    ("in", ("attribute", "x"), [("constant", "5"), ("constant", "a")], False),
+    [{"x": one} for one in (5, "5", "b", True, 2.5)],
+)
 @example(("=", ("constant", "05"), ("attribute", "x")), [{"x": one} for one in (5, "5", "05", True)])
 @example(
     ("OR", ("=", ("attribute", "x"), ("constant", "a")), ("=", ("attribute", "y"), ("constant", "b"))),
@@ -337,7 +400,11 @@ def test_what_makes_too_many_conjunctions_is_left_to_residuals():
     found = read_filter(f"type = 't' AND {text}", "cesql")
     (box,) = found.conjunctions
     assert "type" in box.sides
-    event = {"type": "t", **{f"a{number}": "z" for number in range(8)}, **{f"b{number}": "y" for number in range(8)}}
+    event = {
+        "type": "t",
+        **{f"a{number}": "z" for number in range(8)},
+        **{f"b{number}": "y" for number in range(8)},
+    }
     assert found.matches(palio.Notification(event))
     assert not found.matches(palio.Notification({**event, "b3": "z"}))
 
@@ -383,10 +450,18 @@ def test_operators_bind_as_the_specification_says(text, same):
         ("EXISTS (x)", 8, "expected the name of an attribute, found `(`."),
         ("my_ext = 'a'", 3, "the name of an attribute has letters and digits only."),
         ("a.b = 'a'", 2, "expected a value or an operator, found `.`."),
-        ("a = 2147483648", 5, "this integer does not fit into 32 bits: they go from -2147483648 to 2147483647."),
+        (
+            "a = 2147483648",
+            5,
+            "this integer does not fit into 32 bits: they go from -2147483648 to 2147483647.",
+        ),
         ("a = + 5", 7, "expected the digits of an integer right behind the sign, found `5`."),
         ("data = 'x'", 1, "CESQL speaks of the attributes of an event, and not of its data."),
-        (f"x LIKE '%a{'_' * 10}'", 8, "this pattern takes more than 1,024 states, or too many steps to find them."),
+        (
+            f"x LIKE '%a{'_' * 10}'",
+            8,
+            "this pattern takes more than 1,024 states, or too many steps to find them.",
+        ),
     ],
 )
 def test_a_mistake_is_told_with_its_column(text, column, problem):
@@ -473,6 +548,12 @@ def test_what_is_large_but_allowed_is_read_and_asked(text):
     began = time.process_time()
     read_filter(text, "cesql").matches(palio.Notification({"x": "0" * 60_000 + "1", "a1": 1, "b1": "2"}))
     assert time.process_time() - began < 2
+
+
+def test_white_space_is_that_of_unicode():
+    found = read_filter("TRIM(x) = 'a b'", "cesql")
+    assert found.matches(palio.Notification({"x": "\u2003\t a b\u00a0\u3000\n"}))
+    assert not found.matches(palio.Notification({"x": "\x1ca b"}))  # which Python would strip
 
 
 def test_texts_that_grow_end_before_they_are_large():

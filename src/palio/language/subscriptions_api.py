@@ -1,10 +1,10 @@
 """The filter dialects of the CloudEvents Subscriptions API, and our own beside them.
 
-    [{"exact": {"type": "order"}}, {"not": {"prefix": {"subject": "test/"}}}, {"sql": "hop < ttl"}, {"palio": "price > 100"}]
+    [{"exact": {"type": "order"}}, {"not": {"prefix": {"subject": "test/"}}}, {"palio": "price > 100"}]
 
 All filters of a list must be satisfied. `exact`, `prefix` and `suffix` map attributes to texts, and hold if
-every attribute is present and compares so; `all`, `any` and `not` join filters; `sql` is an expression of CloudEvents SQL (`cesql`),
-`palio` the text of a filter of ours.
+every attribute is present and compares so; `all`, `any` and `not` join filters; `sql` is an expression of
+CloudEvents SQL (`cesql`), and `palio` the text of a filter of ours.
 
 A text stands for every value that is written so: `{"exact": {"partition": "5"}}` selects the string "5" and the
 integer 5, which CloudEvents writes alike, and `"true"` also the bool, a timestamp also the time. Where JSON

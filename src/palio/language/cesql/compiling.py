@@ -9,8 +9,8 @@ joined, exactly:
     a XOR b     true: one is true and the other one false            defined: both are
     NOT a       the sides change places
 
-A condition on one attribute and constants is told by `plain`, where sets of values can. Whatever else there is stands
-in a residual, beside what it says of attributes.
+A condition on one attribute and constants is told by `plain`, where sets of values can. Whatever else there is
+stands in a residual, beside what it says of attributes.
 
 A residual is decided event by event, so as little as possible is left to it. But where that would make too many
 conjunctions, whole operands of an AND become residuals, and in the end all of them one.
@@ -38,6 +38,7 @@ MAX_SIDES = 2_048
 MAX_TOLD_APART = 2
 
 _NUMBERS = frozenset(NUMBER_COMPARISONS)
+_JOINTS = frozenset(("cesql.and", "cesql.or", "cesql.xor", "cesql.not"))
 _RESULTS = ((INTEGERS, "an Integer"), (STRINGS, "a String"))
 
 
@@ -88,7 +89,7 @@ class _Sides:
 
     def __init__(self, formula: Formula) -> None:
         self.count = 0
-        numbers = sum(1 for part in parts(formula) if isinstance(part, Call) and part.function in _NUMBERS)
+        numbers = sum([type(part) is Call and part.function in _NUMBERS for part in parts(formula)])
         self.together = numbers > MAX_TOLD_APART
 
     def selecting(self, formula: Formula) -> Expression:
@@ -99,39 +100,40 @@ class _Sides:
 
     def true(self, formula: Formula, *, negated: bool = False) -> Expression:
         """`negated` says that it stands behind NOT, where an Integer is a mistake."""
-        match formula:
-            case Call("cesql.and", operands):
-                return conjunction(map(self.true, operands))
-            case Call("cesql.or", operands):
-                return self._decided(operands, self.true)
-            case Call("cesql.xor", (left, right)):
-                return self._one_of_two(self.true(left), self.false(left), self.false(right), self.true(right))
-            case Call("cesql.not", (operand,)):
-                return self.false(operand, negated=True)
+        joint, operands = _joint(formula)
+        if joint == "cesql.and":
+            return conjunction(map(self.true, operands))
+        if joint == "cesql.or":
+            return self._decided(operands, self.true)
+        if joint == "cesql.xor":
+            left, right = operands
+            return _one_of_two(self.true(left), self.false(right), self.false(left), self.true(right))
+        if joint == "cesql.not":
+            return self.false(operands[0], negated=True)
         return self._leaf(formula, negated).true
 
     def false(self, formula: Formula, *, negated: bool = False) -> Expression:
-        match formula:
-            case Call("cesql.and", operands):
-                return self._decided(operands, self.false)
-            case Call("cesql.or", operands):
-                return conjunction(map(self.false, operands))
-            case Call("cesql.xor", (left, right)):
-                return self._one_of_two(self.true(left), self.false(left), self.true(right), self.false(right))
-            case Call("cesql.not", (operand,)):
-                return self.true(operand, negated=True)
+        joint, operands = _joint(formula)
+        if joint == "cesql.and":
+            return self._decided(operands, self.false)
+        if joint == "cesql.or":
+            return conjunction(map(self.false, operands))
+        if joint == "cesql.xor":
+            left, right = operands
+            return _one_of_two(self.true(left), self.true(right), self.false(left), self.false(right))
+        if joint == "cesql.not":
+            return self.true(operands[0], negated=True)
         return self._leaf(formula, negated).false
 
     def defined(self, formula: Formula, *, negated: bool = False) -> Expression:
-        match formula:
-            case Call("cesql.and", operands):
-                return disjunction([self._decided(operands, self.false), conjunction(map(self.defined, operands))])
-            case Call("cesql.or", operands):
-                return disjunction([self._decided(operands, self.true), conjunction(map(self.defined, operands))])
-            case Call("cesql.xor", operands):
-                return conjunction(map(self.defined, operands))
-            case Call("cesql.not", (operand,)):
-                return self.defined(operand, negated=True)
+        joint, operands = _joint(formula)
+        if joint in ("cesql.and", "cesql.or"):
+            decides = self.false if joint == "cesql.and" else self.true
+            return disjunction([self._decided(operands, decides), conjunction(map(self.defined, operands))])
+        if joint == "cesql.xor":
+            return conjunction(map(self.defined, operands))
+        if joint == "cesql.not":
+            return self.defined(operands[0], negated=True)
         return self._leaf(formula, negated).defined
 
     def _decided(self, operands: Sequence[Formula], decides: Callable[[Formula], Expression]) -> Expression:
@@ -144,21 +146,22 @@ class _Sides:
                 before.append(self.defined(operand))
         return disjunction(found)
 
-    def _one_of_two(self, left: Expression, not_left: Expression, right: Expression, not_right: Expression) -> Expression:
-        return disjunction([conjunction([left, right]), conjunction([not_left, not_right])])
-
     def _leaf(self, formula: Formula, negated: bool) -> Leaf:
         self.count += 1
         if self.count > MAX_SIDES:
             raise FilterTooLarge(limit=MAX_SIDES, got=self.count, what="sides of conditions")
         if isinstance(formula, Variable):
             return truth(formula.name, negated=negated)
-        if isinstance(formula, Constant) or not variables(formula):
+        if isinstance(formula, Constant):
             return self._constant(formula, negated)
-        assert isinstance(formula, Call)
+        found = leaf(formula, together=self.together)
+        if found is not None:
+            return found
+        if not variables(formula):
+            return self._constant(formula, negated)
         gives = FUNCTIONS[formula.function].gives
         if gives == BOOLS:
-            return leaf(formula, together=self.together) or _computed(formula)
+            return _computed(formula)
         if gives == INTEGERS and negated:
             return NEVER
         return _computed(Call("cesql.bool", (formula,)))
@@ -171,6 +174,17 @@ class _Sides:
         if isinstance(value, Failed):
             return NEVER
         return Leaf(Always(value), TRUE, lambda: Always(not value))
+
+
+def _joint(formula: Formula) -> tuple[str, tuple[Formula, ...]]:
+    """How parts are joined, and these; nothing for a condition or a value."""
+    if type(formula) is Call and formula.function in _JOINTS:
+        return formula.function, formula.operands
+    return "", ()
+
+
+def _one_of_two(*parts: Expression) -> Expression:
+    return disjunction([conjunction(parts[:2]), conjunction(parts[2:])])
 
 
 def _computed(formula: Call) -> Leaf:

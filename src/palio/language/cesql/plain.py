@@ -1,26 +1,25 @@
 """Conditions of CESQL on one attribute and constants, as sets of values.
 
-An attribute is what it is in the event, and is cast: `x = 'v'` is about all values whose text is v, `x = 5` about
-the integer, about `true` where that is cast to it, and about the strings that read so, such as '+05'. These are
-regular languages, too, but it takes a thousand times as long to make the automaton of one as to read the
-condition. So strings that are cast to Integers are left to a residual, where the strings are
-told apart from the integers, or for all of them `together`.
+An attribute is what it is in the event, and is cast: `x = 'v'` is about all values whose text is v, `x = 5`
+about the integer, about `true` where that is cast to it, and about the strings that read so, such as '+05'.
+These are regular languages, too, but it takes a hundred times as long to make the automaton of one as to read
+the condition. So strings that are cast to Integers are left to a residual, where the strings are told apart
+from the integers, or for all of them `together`.
 
-Whatever is true of no string that CESQL would write another value as (letters in a pattern of LIKE, say) is about
-strings alone.
+Where a pattern of LIKE has letters that no number and no time has, it is about strings alone.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
-from datetime import datetime
 from typing import Any
 
 import msgspec
 
 from palio.model.constraint import Constraint
+from palio.model.errors import InvalidNotification
 from palio.model.expression import (
     FALSE,
     TRUE,
@@ -37,7 +36,6 @@ from palio.model.formulas.residual import Residual
 from palio.model.moments import format_time, parse_time
 from palio.model.questions import like_parts
 from palio.model.values import INT_MAX, INT_MIN, Kind, check_time
-from palio.model.errors import InvalidNotification
 
 # Where the comparison with a number is true: from, to; and the comparison that is true where it is false.
 NUMBER_COMPARISONS = {
@@ -56,12 +54,17 @@ _TURNED = {
 }
 _TEXTS = {True: "[tT][rR][uU][eE]", False: "[fF][aA][lL][sS][eE]"}
 # What else than letters the texts of values that are no strings have.
-_ALPHABETS = {Kind.INT: frozenset("-0123456789"), Kind.FLOAT: frozenset("+-.0123456789e"), Kind.TIME: frozenset("-.0123456789:TZ")}
+_ALPHABETS = {
+    Kind.INT: frozenset("-0123456789"),
+    Kind.FLOAT: frozenset("+-.0123456789e"),
+    Kind.TIME: frozenset("-.0123456789:TZ"),
+}
+
 _NO_TEXT = (Kind.BYTES, Kind.LIST)
 
 
 class Leaf(msgspec.Struct, frozen=True):
-    """Where a condition is true, and where it is defined; it is false in the rest, unless `opposite` says where."""
+    """Where a condition is true, and defined; it is false in the rest, unless `opposite` says where."""
 
     true: Expression
     defined: Expression
@@ -78,27 +81,29 @@ NEVER = Leaf(FALSE, FALSE, lambda: FALSE)
 
 def leaf(formula: Formula, *, together: bool) -> Leaf | None:
     """The sides of a condition; None if sets of values cannot say it."""
-    match formula:
-        case Call("cesql.exists", (Variable(name),)):
-            return Leaf(_exists(name), TRUE, lambda: Condition(name, Constraint("absent")))
-        case Call("cesql.like", (compared, Constant(pattern))):
-            text = _attribute(compared, "cesql.string")
-            return None if text is None else _like(text, pattern)
-        case Call("cesql.in", (Variable(name), *others)):
-            constants = [one.value for one in others if isinstance(one, Constant)]
-            return _among(name, constants) if len(constants) == len(others) else None
-        case Call(function, (compared, Constant(constant))) if function in NUMBER_COMPARISONS:
-            return _compared(function, compared, constant, together)
-        case Call("cesql.equal" | "cesql.unequal", (Constant(constant), Variable(name))):
-            found = _among(name, [constant])
-            return found if formula.function == "cesql.equal" else Leaf(found.false, found.defined, lambda: found.true)
-        case Call(function, (Constant(constant), compared)) if function in _TURNED:
-            return _compared(_TURNED[function], compared, constant, together)
+    if type(formula) is not Call:
+        return None
+    function, operands = formula.function, formula.operands
+    first, last = operands[0], operands[-1]
+    if function in NUMBER_COMPARISONS:
+        if type(last) is Constant:
+            return _compared(function, first, last.value, together)
+        if type(first) is Constant:
+            return _turned(function, first.value, last, together)
+    elif function == "cesql.like" and type(last) is Constant:
+        name = _attribute(first, "cesql.string")
+        return None if name is None else _like(name, str(last.value))
+    elif function == "cesql.in" and type(first) is Variable:
+        constants = [one.value for one in operands[1:] if type(one) is Constant]
+        return _among(first.name, constants) if len(constants) == len(operands) - 1 else None
+    elif function == "cesql.exists" and type(first) is Variable:
+        name = first.name
+        return Leaf(_exists(name), TRUE, lambda: Condition(name, Constraint("absent")))
     return None
 
 
 def truth(name: str, *, negated: bool) -> Leaf:
-    """An attribute where a Boolean is wanted; `negated` says that it stands behind NOT, which takes no Integer."""
+    """An attribute where a Boolean is wanted; behind NOT (`negated`) no Integer is taken for one."""
     return Leaf(
         disjunction(_truths(name, True, negated)),
         disjunction([*_truths(name, True, negated), *_truths(name, False, negated)]),
@@ -130,6 +135,16 @@ def _compared(function: str, compared: Formula, constant: Any, together: bool) -
     return None if name is None else _number(function, name, constant, together)
 
 
+def _turned(function: str, constant: Any, compared: Formula, together: bool) -> Leaf | None:
+    """With the constant on the left, `=` casts it to the type of what is on the right, as IN does."""
+    if function in _TURNED:
+        return _compared(_TURNED[function], compared, constant, together)
+    if type(compared) is not Variable:
+        return None
+    found = _among(compared.name, [constant])
+    return found if function == "cesql.equal" else Leaf(found.false, found.defined, lambda: found.true)
+
+
 def _attribute(formula: Formula, cast: str) -> str | None:
     """The attribute that it is, as it is or cast as it would be anyway."""
     if isinstance(formula, Call) and formula.function == cast:
@@ -152,13 +167,15 @@ def _where_number(function: str, name: str, number: int, together: bool) -> Expr
     ranges = _ranges(function, number)
     found = [Condition(name, _range(low, high)) for low, high in ranges if low <= high]
     found += [
-        Condition(name, Constraint("=", bool(one))) for one in (0, 1) if any(low <= one <= high for low, high in ranges)
+        Condition(name, Constraint("=", bool(one)))
+        for one in (0, 1)
+        if any(low <= one <= high for low, high in ranges)
     ]
-    # A text that is cast to a number ends like it.
-    text = Constraint("ends with", str(number)[-1]) if function == "cesql.equal" else Constraint("exists", None, Kind.STRING)
-    return _with_residual(
-        found, Condition(name, text), Residual(Call(function, (Variable(name), Constant(number)))), together
-    )
+    strings = _of_kind(name, Kind.STRING)
+    if function == "cesql.equal":  # a text that is cast to a number ends like it
+        strings = Condition(name, Constraint("ends with", str(number)[-1]))
+    residual = Residual(Call(function, (Variable(name), Constant(number))))
+    return _with_residual(found, strings, residual, together)
 
 
 def _where_integer(name: str, together: bool) -> Expression:
@@ -246,7 +263,9 @@ def _like(name: str, pattern: str) -> Leaf:
     if not parts:
         found += [_of_kind(name, kind) for kind in _NO_TEXT]
     elif others:
-        found.append(And((disjunction(others), Residual(Call("cesql.like", (Variable(name), Constant(pattern)))))))
+        found.append(
+            And((disjunction(others), Residual(Call("cesql.like", (Variable(name), Constant(pattern))))))
+        )
     return Leaf(disjunction(found), exists)
 
 
@@ -272,13 +291,12 @@ def _among(name: str, constants: list[Any]) -> Leaf:
 
 
 def _truths(name: str, wanted: bool, negated: bool) -> list[Expression]:
-    found: list[Expression] = [Condition(name, Constraint("=", wanted)), Condition(name, Constraint("regex", _TEXTS[wanted]))]
+    """The values that are cast to a Boolean."""
+    constraints = [Constraint("=", wanted), Constraint("regex", _TEXTS[wanted])]
     if not negated:
-        found += [
-            Condition(name, _range(low, high))
-            for low, high in ([(INTEGER_MIN, -1), (1, INTEGER_MAX)] if wanted else [(0, 0)])
-        ]
-    return found
+        ranges = [(INTEGER_MIN, -1), (1, INTEGER_MAX)] if wanted else [(0, 0)]
+        constraints += [_range(low, high) for low, high in ranges]
+    return [Condition(name, constraint) for constraint in constraints]
 
 
 def _exists(name: str) -> Condition:

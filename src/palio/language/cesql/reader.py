@@ -9,12 +9,12 @@
     primary    = "(" logic ")" | "EXISTS" attribute | function "(" [ logic { "," logic } ] ")"
                | attribute | string | integer | "TRUE" | "FALSE"
 
-What binds alike is done from left to right, as the specification says: also AND, OR and XOR, which bind alike. NOT
-binds strongest, so that `NOT x = 1` is `(NOT x) = 1`. Keywords, functions and names of attributes may be written
-in small or large letters.
+What binds alike is done from left to right, as the specification says: also AND, OR and XOR, which bind alike.
+NOT binds strongest, so that `NOT x = 1` is `(NOT x) = 1`. Keywords, functions and names of attributes may be
+written in small or large letters.
 
-The tokens come from one regular expression that does not backtrack; characters, calls and depth are bounded. What has
-no attributes in it is computed at once, if it comes to a value.
+The tokens come from one regular expression that does not backtrack; characters, calls and depth are bounded.
+What has no attributes in it is computed at once, if it comes to a value.
 """
 
 from __future__ import annotations
@@ -49,12 +49,21 @@ _TOKEN = re.compile(
 _KEYWORDS = frozenset(("AND", "OR", "XOR", "NOT", "LIKE", "IN", "EXISTS", "TRUE", "FALSE"))
 # How strongly an operator binds, and its function.
 _BINARY = {
-    **{"AND": (0, "cesql.and"), "OR": (0, "cesql.or"), "XOR": (0, "cesql.xor")},
-    **{"=": (1, "cesql.equal"), "!=": (1, "cesql.unequal"), "<>": (1, "cesql.unequal")},
-    **{"<": (1, "cesql.less"), "<=": (1, "cesql.less_or_equal")},
-    **{">": (1, "cesql.greater"), ">=": (1, "cesql.greater_or_equal")},
-    **{"+": (2, "cesql.add"), "-": (2, "cesql.subtract")},
-    **{"*": (3, "cesql.multiply"), "/": (3, "cesql.divide"), "%": (3, "cesql.remainder")},
+    "AND": (0, "cesql.and"),
+    "OR": (0, "cesql.or"),
+    "XOR": (0, "cesql.xor"),
+    "=": (1, "cesql.equal"),
+    "!=": (1, "cesql.unequal"),
+    "<>": (1, "cesql.unequal"),
+    "<": (1, "cesql.less"),
+    "<=": (1, "cesql.less_or_equal"),
+    ">": (1, "cesql.greater"),
+    ">=": (1, "cesql.greater_or_equal"),
+    "+": (2, "cesql.add"),
+    "-": (2, "cesql.subtract"),
+    "*": (3, "cesql.multiply"),
+    "/": (3, "cesql.divide"),
+    "%": (3, "cesql.remainder"),
 }
 # With as many operands as they are given; in parentheses or not, they come to the same.
 _CHAINS = ("cesql.and", "cesql.or")
@@ -199,9 +208,8 @@ class _Reader:
             raise MissingFunction(self.given, at + 1, f"there is no function {name[:40]!r}.", _meant(word))
         known = FUNCTIONS[function]
         if not known.least <= len(operands) <= known.most:
-            raise MissingFunction(
-                self.given, at + 1, f"there is no {word} of {_operands(len(operands))}.", _takes(known.least, known.most)
-            )
+            problem = f"there is no {word} of {_operands(len(operands))}."
+            raise MissingFunction(self.given, at + 1, problem, _takes(known.least, known.most))
         return self.call(function, operands, len(operands))
 
     def _several(self, depth: int, least: int) -> tuple[Formula, ...]:
@@ -240,7 +248,9 @@ class _Reader:
         # No more digits than there can be are made a number: that takes the square of their count.
         number = int(sign + digits) if len(digits) <= len(str(INTEGER_MAX)) else None
         if number is None or not INTEGER_MIN <= number <= INTEGER_MAX:
-            self.wrong(at, f"this integer does not fit into 32 bits: they go from {INTEGER_MIN} to {INTEGER_MAX}.")
+            self.wrong(
+                at, f"this integer does not fit into 32 bits: they go from {INTEGER_MIN} to {INTEGER_MAX}."
+            )
         self.step()
         return Constant(number)
 
@@ -280,7 +290,7 @@ class _Reader:
         self.operands += new
         if self.operands > MAX_VALUES:
             raise FilterTooLarge(limit=MAX_VALUES, got=self.operands, what="operands or more")
-        if all([type(operand) is Constant for operand in operands]):
+        if all(type(operand) is Constant for operand in operands):
             value = FUNCTIONS[function].evaluate(*[operand.value for operand in operands])  # type: ignore[union-attr]
             if type(value) is not Failed:
                 return Constant(value)

@@ -1,16 +1,17 @@
 """What CloudEvents SQL (CESQL 1.0) computes with, as functions of formulas.
 
-Values are Strings, Integers of 32 bits and Booleans. An attribute of an event is one of these if it can be; anything
-else is a String: a time as RFC 3339 has it in UTC, any other number as JSON has it. A list and bytes, which no
-CloudEvent can have in an attribute, are the empty String.
+Values are Strings, Integers of 32 bits and Booleans. An attribute of an event is one of these if it can be;
+anything else is a String: a time as RFC 3339 has it in UTC, any other number as JSON has it. A list and bytes,
+which no CloudEvent can have in an attribute, are the empty String.
 
-What goes wrong is a `Failed` with the name that the language gives it, and with the value that the language goes on with: the
-zero value of what the operator or function gives, unless it says otherwise. The first one spreads. So an
-event is selected if all comes to true and nothing failed. AND and OR leave out what stands behind the operand that decides: computing
-it does no harm, as nothing here has an effect, and what it comes to is left out of account.
+What goes wrong is a `Failed` with the name that the language gives it, and with the value that the language
+goes on with: the zero value of what the operator or function gives, unless it says otherwise. The first one
+spreads. So an event is selected if all comes to true and nothing failed. AND and OR leave out what stands behind the
+operand that decides: computing it does no harm, as nothing here has an effect, and what it comes to is not
+looked at.
 
-Operands are cast as the language says, by its own rules: `'5' + 3` is 8. Of NOT its conformance suite demands that an
-Integer is a mistake, while a Boolean is wanted elsewhere and gets one by comparing with 0.
+Operands are cast as the language says, by its own rules: `'5' + 3` is 8. Of NOT its conformance suite demands
+that an Integer is a mistake; elsewhere an Integer is a Boolean by being 0 or not.
 """
 
 from __future__ import annotations
@@ -22,7 +23,16 @@ from datetime import datetime
 from typing import Any
 
 from palio.model.formulas.formula import UNKNOWN, Failed
-from palio.model.formulas.function import BOOLS, INTEGERS, STRINGS, TRUE, Demands, Function, Narrowing, demanding
+from palio.model.formulas.function import (
+    BOOLS,
+    INTEGERS,
+    STRINGS,
+    TRUE,
+    Demands,
+    Function,
+    Narrowing,
+    demanding,
+)
 from palio.model.moments import format_time
 from palio.model.questions import Like
 from palio.model.texts import TextMistake
@@ -37,7 +47,8 @@ _INTEGER_TEXT = re.compile(r"([+-]?)0*([0-9]{1,10})", re.ASCII)
 _BOOLEAN_TEXTS = {"true": True, "false": False}
 # Unicode's White_Space; Python strips some control characters beside.
 _WHITE_SPACE = (
-    "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
+    "\t\n\v\f\r \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
+    "\u2028\u2029\u202f\u205f\u3000"
 )
 
 _MISSING, _CAST, _MATH, _FUNCTION = (
@@ -113,7 +124,7 @@ _FALSE_ENOUGH = union([_FALSE, ValueSet.of({Kind.INT: (0, 1)}), STRINGS])
 def _typed(
     gives: type, compute: Callable[..., Any], *takes: type, least: int | None = None, more: type | None = None
 ) -> Function:
-    """A function that casts each operand, and fails with the zero value of its type; `more` are any number more."""
+    """A function that casts each operand, and fails with a zero value; `more` are any number more."""
     zero = _ZERO[gives]
     casts = [_CASTS[one] for one in takes]
     rest = None if more is None else _CASTS[more]
@@ -132,7 +143,9 @@ def _typed(
     sets = [_CASTABLE[one] for one in takes] + ([] if more is None else [_CASTABLE[more]])
     most = len(takes) if more is None else MAX_OPERANDS
     kinds = {str: STRINGS, int: INTEGERS, bool: BOOLS}[gives]
-    return Function(evaluate, len(takes) if least is None else least, most, kinds, demanding(*sets) if sets else None)
+    return Function(
+        evaluate, len(takes) if least is None else least, most, kinds, demanding(*sets) if sets else None
+    )
 
 
 def _computed(compute: Callable[[int, int], int]) -> Function:
@@ -322,7 +335,11 @@ FUNCTIONS = {
     "cesql.xor": _typed(bool, operator.ne, bool, bool),
     # Whether it comes to a value, and nothing fails.
     "cesql.defined": Function(
-        lambda value: type(read(value)) is not Failed, 1, 1, BOOLS, _for_truths(_BOTH, _nothing_known, _nothing_known)
+        lambda value: type(read(value)) is not Failed,
+        1,
+        1,
+        BOOLS,
+        _for_truths(_BOTH, _nothing_known, _nothing_known),
     ),
     "cesql.int": _typed(int, lambda number: number, int),
     "cesql.bool": _typed(bool, lambda truth: truth, bool),
