@@ -550,6 +550,22 @@ def test_what_is_large_but_allowed_is_read_and_asked(text):
     assert time.process_time() - began < 2
 
 
+def test_a_pattern_takes_a_step_for_each_character_of_a_text_whatever_it_is():
+    pattern = "!%" + "%a" * 400 + "_" * 10 + "b"  # which has too many states for a table
+    found = palio.Filter.parse(f'cesql.like(cesql.concat(x, "!"), "{pattern}")')
+    began = time.process_time()
+    for _ in range(5):
+        assert not found.matches(palio.Notification({"x": "%" + "a" * 60_000}))
+    assert found.matches(palio.Notification({"x": "%" + "a" * 500 + "b"})) is False
+    assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize("pattern", ["!", "a!", "x" * 1_025, "!x"])
+def test_a_pattern_that_nobody_can_have_read_matches_nothing(pattern):
+    found = palio.Filter.parse(f'cesql.like(cesql.concat(x, ""), "{pattern}")')
+    assert not found.matches(palio.Notification({"x": pattern}))
+
+
 def test_white_space_is_that_of_unicode():
     found = read_filter("TRIM(x) = 'a b'", "cesql")
     assert found.matches(palio.Notification({"x": "\u2003\t a b\u00a0\u3000\n"}))

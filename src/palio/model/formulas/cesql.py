@@ -6,9 +6,8 @@ which no CloudEvent can have in an attribute, are the empty String.
 
 What goes wrong is a `Failed` with the name that the language gives it, and with the value that the language
 goes on with: the zero value of what the operator or function gives, unless it says otherwise. The first one
-spreads. So an event is selected if all comes to true and nothing failed. AND and OR leave out what stands behind the
-operand that decides: computing it does no harm, as nothing here has an effect, and what it comes to is not
-looked at.
+spreads. So an event is selected if all comes to true and nothing failed. AND and OR do not look at what stands
+behind the operand that decides: computing it does no harm, as nothing here has an effect.
 
 Operands are cast as the language says, by its own rules: `'5' + 3` is 8. Of NOT its conformance suite demands
 that an Integer is a mistake; elsewhere an Integer is a Boolean by being 0 or not.
@@ -16,11 +15,14 @@ that an Integer is a mistake; elsewhere an Integer is a Boolean by being 0 or no
 
 from __future__ import annotations
 
+import functools
 import operator
 import re
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Any
+
+import msgspec
 
 from palio.model.formulas.formula import UNKNOWN, Failed
 from palio.model.formulas.function import (
@@ -34,7 +36,7 @@ from palio.model.formulas.function import (
     demanding,
 )
 from palio.model.moments import format_time
-from palio.model.questions import Like
+from palio.model.questions import like_parts
 from palio.model.texts import TextMistake
 from palio.model.values import MAX_STRING_BYTES, Kind
 from palio.model.valueset import PRESENT, ValueSet, union
@@ -42,6 +44,8 @@ from palio.model.valueset import PRESENT, ValueSet, union
 INTEGER_MIN, INTEGER_MAX = -(2**31), 2**31 - 1
 # Of a call; the same as the constants and attributes that a formula may have in all.
 MAX_OPERANDS = 256
+# Patterns that are kept to be asked again; each has some hundred bytes.
+_MAX_REMEMBERED = 256
 
 _INTEGER_TEXT = re.compile(r"([+-]?)0*([0-9]{1,10})", re.ASCII)
 _BOOLEAN_TEXTS = {"true": True, "false": False}
@@ -195,9 +199,50 @@ def _substring(text: str, position: int, length: int = INTEGER_MAX) -> Any:
     return text[start : start + length]
 
 
+class _Pattern(msgspec.Struct, frozen=True):
+    """A pattern of LIKE, whose characters that are no `%` are numbered by the bits of integers.
+
+    A bit of a state says that so many of them are read: all that may have been read are looked at together, so
+    that a text takes a step for each of its characters, whatever the pattern. The automata of `questions` take
+    none, but time to make, and whoever writes a formula may write one that has too many states for them.
+    """
+
+    any: int  # where any character may stand
+    letters: dict[str, int]  # where this one may stand, or any
+    loops: int  # where a run of any characters may stand
+    end: int
+
+    def holds(self, text: str) -> bool:
+        state, found = 1, self.end & self.loops
+        for character in text:
+            if state & found:
+                return True
+            state = (state & self.letters.get(character, self.any)) << 1 | state & self.loops
+            if not state:
+                return False
+        return bool(state & self.end)
+
+
+@functools.lru_cache(maxsize=_MAX_REMEMBERED)
+def _pattern(written: str) -> _Pattern:
+    """Raises `TextMistake`."""
+    place = anything = loops = 0
+    letters: dict[str, int] = {}
+    for part in like_parts(written):
+        if part is None:
+            loops |= 1 << place
+            continue
+        if part:
+            letters[part] = letters.get(part, 0) | 1 << place
+        else:
+            anything |= 1 << place
+        place += 1
+    return _Pattern(anything, {one: places | anything for one, places in letters.items()}, loops, 1 << place)
+
+
 def _like(text: str, pattern: str) -> Any:
     try:
-        return Like(pattern).holds(text)
+        return _pattern(pattern).holds(text)
     except TextMistake:  # not what the reader of the language has written
         return Failed("generic")
 
