@@ -33,6 +33,10 @@ async def test_a_filter_may_be_in_another_language():
         await client.publish([{"topic": "shop/a/books", "n": n} for n in (5, 6)])
         assert (await topics.next(timeout=10))["n"] == 6
         assert (await patterns.next(timeout=10))["n"] == 5
+        expression = "topic LIKE 'shop/%' AND INT(n) % 2 = 1 AND n < m"
+        computed = await client.subscribe(expression, dialect="cesql", ready="network")
+        await client.publish([{"topic": "shop/b", "n": n, "m": "8"} for n in (6, 9, "7")])
+        assert (await computed.next(timeout=10))["n"] == "7"
         with pytest.raises(palio.PalioError, match="dialect 'klingon' is not supported"):
             await client.subscribe("n > 5", dialect="klingon")
         with pytest.raises(palio.FilterSyntaxError, match="Column 1: shared subscriptions"):

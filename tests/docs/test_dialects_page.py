@@ -21,7 +21,7 @@ def blocks(page: str, language: str) -> list[str]:
 
 def test_every_filter_means_and_selects_what_the_page_says(page):
     found = blocks(page, "dialect")
-    assert {block.split()[0] for block in found} == {"mqtt", "eventbridge", "jms"}
+    assert {block.split()[0] for block in found} == {"mqtt", "eventbridge", "jms", "cesql"}
     for block in found:
         (dialect, text), (_, meaning), *cases = (line.split(maxsplit=1) for line in block.splitlines())
         f = read_filter(text, dialect)
@@ -37,7 +37,7 @@ def test_every_filter_means_and_selects_what_the_page_says(page):
 def test_every_command_says_what_the_page_says(page, command):
     [block] = blocks(page, "console")
     parts = re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]
-    assert len(parts) == 4
+    assert len(parts) == 5
     for part in parts:
         line, _, printed = part.partition("\n")
         result = command(*shlex.split(line)[1:])

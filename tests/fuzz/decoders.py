@@ -157,6 +157,11 @@ def event_patterns(data: bytes) -> None:
     _understood("eventbridge", data)
 
 
+def cesql_expressions(data: bytes) -> None:
+    """An expression of CloudEvents SQL."""
+    _understood("cesql", data)
+
+
 def _understood(dialect: str, data: bytes) -> None:
     filter = _told(lambda: read_filter(data.decode("utf-8", "replace"), dialect))
     if filter is not None and (example := filter.example()) is not None:
@@ -290,6 +295,7 @@ DECODERS: dict[str, Callable[[bytes], None]] = {
         filters,
         topics,
         event_patterns,
+        cesql_expressions,
         advertisements,
         patterns,
         json,

@@ -17,6 +17,8 @@ TEXTS = {
 # What these dialects say of every event is not about any attribute: a topic, and lists beside single values.
 SAME = {
     "mqtt": ('a/+?symbol = "ACME"', 'topic matches "a/*" and symbol = "ACME"'),
+    # Of `price > 100` CESQL says more: a string is cast.
+    "cesql": ("symbol LIKE 'A%' AND EXISTS price", 'symbol starts with "A" and exists(price)'),
     "eventbridge": ('{"n": [{"exists": true}], "s": [null]}', "exists(n) and absent(s)"),
 }
 

@@ -133,6 +133,7 @@ def test_nothing_selects_everything():
         ([{"any": {"exact": {"a": "b"}}}], "$.filters[0].any"),
         ([{"not": [{"exact": {"a": "b"}}]}], "$.filters[0].not"),
         ([{"palio": 5}], "$.filters[0].palio"),
+        ([{"sql": 5}], "$.filters[0].sql"),
     ],
 )
 def test_what_is_wrong_is_named_by_its_path(filters, path):
@@ -142,10 +143,31 @@ def test_what_is_wrong_is_named_by_its_path(filters, path):
 
 
 def test_an_unknown_dialect_is_refused_with_those_that_are_known():
-    with pytest.raises(UnknownDialect, match="'sql' is not supported; there are exact") as caught:
-        read_filters([{"any": [{"exact": {"a": "b"}}, {"sql": "type = 'a'"}]}])
+    with pytest.raises(UnknownDialect, match="'soap' is not supported; there are exact") as caught:
+        read_filters([{"any": [{"exact": {"a": "b"}}, {"soap": "type = 'a'"}]}])
     assert caught.value.path == "$.filters[0].any[1]"
-    assert caught.value.dialect == "sql"
+    assert caught.value.dialect == "soap"
+
+
+def test_sql_is_cloudevents_sql():
+    found = read_filters([{"exact": {"type": "a"}}, {"sql": "hop < ttl OR subject LIKE 'x%'"}])
+    assert found.matches(palio.Notification({"type": "a", "hop": "5", "ttl": 6}))
+    assert found.matches(palio.Notification({"type": "a", "hop": 6, "ttl": 5, "subject": "xy"}))
+    assert not found.matches(palio.Notification({"type": "b", "hop": "5", "ttl": 6}))
+    assert not found.matches(palio.Notification({"type": "a", "subject": "xy"}))  # missing is an error
+
+
+def test_not_sql_is_all_that_it_does_not_select():
+    found = read_filters([{"not": {"sql": "hop < ttl"}}])
+    assert found.matches(palio.Notification({"hop": 5}))
+    assert found.matches(palio.Notification({"hop": 6, "ttl": 5}))
+    assert not found.matches(palio.Notification({"hop": 5, "ttl": 6}))
+
+
+def test_sql_says_what_is_wrong_with_it_in_its_own_columns():
+    with pytest.raises(palio.FilterSyntaxError) as caught:
+        read_filters([{"sql": "type = "}])
+    assert caught.value.column == 8
 
 
 def test_our_own_language_says_what_is_wrong_with_it():

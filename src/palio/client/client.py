@@ -253,7 +253,8 @@ class Client(QueryMethods):
     ) -> Subscription[Any]:
         """Ask for all that the filter selects. Returns when the broker or (`ready`) the whole network knows.
 
-        `dialect` is what the text of the filter is written in: "palio", "cloudevents", "eventbridge" or "mqtt".
+        `dialect` is what the text of the filter is written in: "palio", "cesql", "cloudevents",
+        "eventbridge", "jms" or "mqtt".
 
         `limit` and `when_full` bound what waits here for a slow reader.
 

@@ -5,7 +5,13 @@ refuses, with the path of what is wrong. `read_filter` knows them all by name.
 """
 
 from palio.language.dialects import DIALECTS, EVENTBRIDGE, PALIO, read_filter, write_filter
-from palio.language.errors import UnknownDialect, UnwritableDialect, WrongDialectText, WrongExpression
+from palio.language.errors import (
+    MissingFunction,
+    UnknownDialect,
+    UnwritableDialect,
+    WrongDialectText,
+    WrongExpression,
+)
 from palio.language.subscriptions_api import MEMBERS, read_filters
 
 __all__ = [
@@ -13,6 +19,7 @@ __all__ = [
     "EVENTBRIDGE",
     "MEMBERS",
     "PALIO",
+    "MissingFunction",
     "UnknownDialect",
     "UnwritableDialect",
     "WrongDialectText",

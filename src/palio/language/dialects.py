@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from palio.language import eventbridge, jms, mqtt, subscriptions_api
+from palio.language import cesql, eventbridge, jms, mqtt, subscriptions_api
 from palio.language.errors import UnknownDialect, UnwritableDialect
 from palio.model.filter import Filter
 
@@ -19,6 +19,7 @@ EVENTBRIDGE = "eventbridge"
 DIALECTS: Mapping[str, Callable[[str], Filter]] = MappingProxyType(
     {
         PALIO: Filter.parse,
+        "cesql": cesql.parse_cesql,
         "cloudevents": subscriptions_api.parse_filters,
         EVENTBRIDGE: eventbridge.parse_event_pattern,
         "jms": jms.parse_selector,

@@ -30,6 +30,10 @@ class WrongDialectText(FilterSyntaxError):
     """A filter in another dialect that cannot be read; `column` counts from 1 in the text as it was written."""
 
 
+class MissingFunction(WrongDialectText):
+    """A function that the dialect does not have, or not with so many operands."""
+
+
 class UnwritableDialect(FilterError):
     """A dialect that filters are read from, but not written in."""
 

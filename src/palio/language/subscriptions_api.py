@@ -3,8 +3,8 @@
     [{"exact": {"type": "order"}}, {"not": {"prefix": {"subject": "test/"}}}, {"palio": "price > 100"}]
 
 All filters of a list must be satisfied. `exact`, `prefix` and `suffix` map attributes to texts, and hold if
-every attribute is present and compares so; `all`, `any` and `not` join filters; `palio` is the text of a filter
-of ours.
+every attribute is present and compares so; `all`, `any` and `not` join filters; `sql` is an expression of
+CloudEvents SQL (`cesql`), and `palio` the text of a filter of ours.
 
 A text stands for every value that is written so: `{"exact": {"partition": "5"}}` selects the string "5" and the
 integer 5, which CloudEvents writes alike, and `"true"` also the bool, a timestamp also the time. Where JSON
@@ -18,6 +18,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from palio.language.cesql import parse_cesql
 from palio.language.errors import UnknownDialect, WrongExpression
 from palio.model import jsontext
 from palio.model.constraint import Constraint
@@ -131,6 +132,12 @@ def _text(operator: str) -> Callable[[str, Any, str], Expression]:
     return compare
 
 
+def _sql(reader: _ExpressionReader, content: Any, path: str, depth: int) -> Expression:
+    if not isinstance(content, str):
+        raise WrongExpression(path, "This is the text of an expression of CloudEvents SQL.")
+    return parse_cesql(content).expression
+
+
 def _palio(reader: _ExpressionReader, content: Any, path: str, depth: int) -> Expression:
     if not isinstance(content, str):
         raise WrongExpression(path, "This is the text of a filter.")
@@ -144,6 +151,7 @@ _MEMBERS: dict[str, Callable[[_ExpressionReader, Any, str, int], Expression]] = 
     "all": lambda reader, content, path, depth: conjunction(reader.several(content, path, depth)),
     "any": lambda reader, content, path, depth: disjunction(reader.several(content, path, depth)),
     "not": lambda reader, content, path, depth: Not(reader.one(content, path, depth)),
+    "sql": _sql,
     "palio": _palio,
 }
 MEMBERS = tuple(_MEMBERS)

@@ -11,6 +11,7 @@ from palio.cli.program.terminal import ExitCode, help_epilog, say, write_line
 from palio.language import DIALECTS, PALIO, read_filter, write_filter
 
 EPILOG = help_epilog(
+    """palio translate --from cesql "type LIKE 'com.shop.%' AND hop < ttl\"""",
     """palio translate --from jms "symbol = 'IBM' AND volume > 1000\"""",
     "palio translate --from mqtt 'shop/+/books/#?price>10'",
     """palio translate --from eventbridge '{"total": [{"numeric": [">", 5]}]}'""",

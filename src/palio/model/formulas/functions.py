@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from palio.model.formulas import arithmetic, comparing, strings
+from palio.model.formulas import arithmetic, cesql, comparing, strings
 from palio.model.formulas.function import Function
 
 FUNCTIONS: Mapping[str, Function] = MappingProxyType(
-    {**arithmetic.FUNCTIONS, **comparing.FUNCTIONS, **strings.FUNCTIONS}
+    {**arithmetic.FUNCTIONS, **cesql.FUNCTIONS, **comparing.FUNCTIONS, **strings.FUNCTIONS}
 )
