@@ -92,6 +92,7 @@ class Surveying(TypedDict, total=False):
     until: datetime | float | None
     buckets: int
     samples: int
+    dialect: str
     timeout: float | None
 
 
@@ -102,4 +103,5 @@ class Replaying(TypedDict, total=False):
     until: datetime | float | None
     page: int
     ranges: Iterable[tuple[str, int, int]]
+    dialect: str
     timeout: float | None

@@ -38,3 +38,12 @@ class UnwritableDialect(FilterError):
 
     def sentence(self) -> str:
         return f"Filters are not written in the dialect {self.dialect!r}; there are {', '.join(self.known)}."
+
+
+class UnwritableCondition(FilterError):
+    """A filter that cannot be said in another dialect; `condition` is what of it cannot."""
+
+    dialect: str
+    condition: str = cut(1_000)
+    reason: str
+    sentence = "In the dialect {dialect!r}, `{condition}` cannot be said: {reason}"
