@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from palio.language import eventbridge, eventbridge_writing, mqtt, mqtt_writing, subscriptions_api
-from palio.language.errors import UnknownDialect, UnwritableDialect
+from palio.language.errors import UnknownDialect, UnwritableDialect, WrongDialectText
+from palio.model.errors import FilterSyntaxError
 from palio.model.filter import Filter
 
 PALIO = "palio"
@@ -60,4 +61,12 @@ def read_filter(given: str | Filter, dialect: str = PALIO) -> Filter:
     Raises `UnknownDialect`, or what is wrong with the text: a `FilterError`.
     """
     read = DIALECTS[require_dialect(dialect)]
-    return given if isinstance(given, Filter) else read(given)
+    if isinstance(given, Filter):
+        return given
+    try:
+        return read(given)
+    except FilterSyntaxError as mistake:
+        if dialect == PALIO:
+            raise
+        said = mistake.text, mistake.column, mistake.problem, mistake.suggestion
+        raise WrongDialectText(*said, dialect) from None

@@ -27,7 +27,16 @@ class UnknownDialect(FilterError):
 
 
 class WrongDialectText(FilterSyntaxError):
-    """A filter in another dialect that cannot be read; `column` counts from 1 in the text as it was written."""
+    """A filter in another dialect that cannot be read; `column` counts from 1 in the text as it was written.
+
+    A reader need not name its dialect: whoever knows which one was asked for does (`read_filter`).
+    """
+
+    dialect: str = ""
+
+    def sentence(self) -> str:
+        named = f" ({self.dialect})" if self.dialect else ""
+        return super().sentence().replace(":", f"{named}:", 1)
 
 
 class UnwritableDialect(FilterError):
