@@ -47,7 +47,9 @@ async def test_each_method_that_takes_a_filter_takes_it_in_another_language(addr
         assert [(await desk.next(timeout=10))["n"] for _ in range(2)] == [6, 7]
         assert (await client.survey(TOPIC, dialect="mqtt")).count == 2
         assert [event["n"] async for event in client.replay(TOPIC, dialect="mqtt")] == [6, 7]
-        await desk.change('{"topic": [{"prefix": "shop/"}], "n": [{"numeric": [">", 6]}]}', dialect="eventbridge")
+        await desk.change(
+            '{"topic": [{"prefix": "shop/"}], "n": [{"numeric": [">", 6]}]}', dialect="eventbridge"
+        )
         assert desk.filter != OURS
         assert desk.filter.matches(palio.Notification({"topic": ["shop/a"], "n": 7}))
         # What brokers hold and tell is in our own language.

@@ -14,11 +14,15 @@ from palio.language import PALIO, WrittenEntry, WrongLine, read_entry, read_filt
         ('{"filter": "a = 1"}', PALIO, WrittenEntry(7, "a = 1")),
         ('{"id": "x", "filter": "a/+", "dialect": "mqtt"}', PALIO, WrittenEntry("x", "a/+", "mqtt")),
         ('{"id": 3, "filter": "a = 1", "dialect": "palio"}', "mqtt", WrittenEntry(3, "a = 1")),
-        ('{"id": 3, "filter": {"a": [1]}, "dialect": "eventbridge"}', PALIO, WrittenEntry(3, '{"a":[1]}', "eventbridge")),
+        (
+            '{"id": 3, "filter": {"a": [1]}, "dialect": "eventbridge"}',
+            PALIO,
+            WrittenEntry(3, '{"a":[1]}', "eventbridge"),
+        ),
         ('{"a": [1]}', "eventbridge", WrittenEntry(7, '{"a": [1]}', "eventbridge")),
         ('{"id": 1, "filter": "a", "dialect": "klingon"}', PALIO, WrittenEntry(1, "a", "klingon")),
     ],
-)  # fmt: skip
+)
 def test_a_line_says_what_it_is_written_in(line, dialect, found):
     assert read_entry(line, 7, dialect) == found
 

@@ -24,7 +24,7 @@ from typing import Any
 import msgspec
 
 from palio.broker.access.files import locked, write_private
-from palio.language import PALIO, read_filter
+from palio.language import PALIO, UnknownDialect, read_filter, require_dialect
 from palio.model.errors import FilterError, PalioError
 from palio.model.filter import Filter
 
@@ -105,6 +105,10 @@ def parse_rights(
     except ValueError as problem:
         there = ", ".join(one.value for one in Allowance)
         raise WrongRights(f"{place}.allow", f"{problem}; there are {there}.") from None
+    try:
+        require_dialect(dialect)
+    except UnknownDialect as problem:
+        raise WrongRights(f"{place}.dialect", str(problem)) from None
     may_publish = _filter(publish, f"{place}.publish", dialect)
     return Rights(may_publish, _filter(subscribe, f"{place}.subscribe", dialect), allowed)
 
