@@ -358,8 +358,10 @@ def read_definition(document: Any, id: str) -> Definition:
         raise WrongParameter("$", "A subscription is a JSON object.")
     said = _in_dialect(document)
     document = {name: value for name, value in document.items() if name not in _NOT_KEPT}
-    if said is not None and isinstance(others := document.get("filters") or [], list):
-        document["filters"] = [*others, {PALIO: said}]
+    if said is not None:
+        others = document.get("filters")
+        if others is None or isinstance(others, list):
+            document["filters"] = [*(others or []), {PALIO: said}]
     try:
         definition = msgspec.convert({"id": id, **document}, Definition)
         msgspec.json.encode(definition)  # as it will be kept
