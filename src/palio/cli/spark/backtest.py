@@ -27,7 +27,7 @@ EPILOG = help_epilog(
     "palio spark backtest 'price > 9' --journals sqlite:///palio-data/palio.db",
     "palio spark backtest true examples/trades.jsonl --time time --every 1m",
     "palio spark backtest 'price > 100' --checkpoint backtest-state/",
-    "palio spark backtest 'shop/+/books?price>9' --dialect mqtt",
+    """palio spark backtest '{"price": [{"exists": true}]}' --dialect eventbridge""",
     notes="`palio backtest` asks the brokers, without Spark; with their setting `lake` as far back as this.",
 )
 _COLOURS = {"only_first": "blue", "both": "green", "only_second": "dark_orange3"}

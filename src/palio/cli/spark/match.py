@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 EPILOG = help_epilog(
     "palio spark match -e examples/events.jsonl -f examples/filters.jsonl",
-    "palio spark match -e palio-lake -f topics.txt --dialect mqtt -o pairs",
     notes="As Parquet: add -o pairs. From a lake, day by day: -e palio-lake -f filters.jsonl -o pairs --new",
 )
 
