@@ -30,7 +30,7 @@ from palio.client.arguments import (
     Subscribing,
     Surveying,
 )
-from palio.client.attaching import Since
+from palio.client.attaching import PALIO, Since
 from palio.client.blocking import Worker
 from palio.client.blocking_event import Event
 from palio.client.content import Content, Properties
@@ -170,9 +170,9 @@ class Subscription(_Holding, Generic[Content_co]):
         fetched, self._fetched = self._fetched, deque()
         self._worker.run(self._held.put_back(fetched))
 
-    def change(self, filter: str | Filter) -> Changed:
+    def change(self, filter: str | Filter, *, dialect: str = PALIO) -> Changed:
         """Change the filter of a durable subscription in place. Returns what that drops and adds."""
-        return self._worker.run(self._durable().change(filter))
+        return self._worker.run(self._durable().change(filter, dialect=dialect))
 
     def detach(self) -> None:
         """Stop taking the events of a durable subscription, which stays."""

@@ -120,7 +120,7 @@ def test_filters_of_others_are_explained_and_compared(command):
     wrong = command("explain", "--dialect", "mqtt", "a/b#", "{}")
     assert (wrong.exit_code, wrong.stderr.splitlines()[0]) == (
         3,
-        "Column 4: `#` stands for a whole level, between slashes.",
+        "Column 4 (mqtt): `#` stands for a whole level, between slashes.",
     )
     unknown = command("covers", "--dialect", "klingon", "a", "b")
     assert unknown.exit_code == 3
@@ -133,6 +133,21 @@ def test_translate_says_what_was_understood(command):
     never = command("translate", "--from", "palio", "x > 5 and x < 3")
     assert (never.exit_code, never.stdout) == (1, "false\n")
     assert "This filter can never match" in never.stderr
-    back = command("translate", "--from", "palio", "--to", "mqtt", "x > 5")
-    assert back.exit_code == 3
-    assert back.stderr == "Filters are not written in the dialect 'mqtt'; there are palio.\n"
+    back = command("translate", "--from", "palio", "--to", "mqtt", 'topic matches "a/*" and x > 5')
+    assert (back.exit_code, back.stdout) == (0, "a/+?x > 5\n")
+    pattern = command("translate", "--from", "palio", "--to", "eventbridge", "absent(a) and (b = 5 or b has 5)")
+    assert (pattern.exit_code, pattern.stdout) == (0, '{"a":[{"exists":false}],"b":[5]}\n')
+
+
+def test_translate_refuses_what_cannot_be_said(command):
+    refused = command("translate", "--from", "palio", "--to", "mqtt", "x > 5")
+    assert (refused.exit_code, refused.stdout) == (3, "")
+    assert refused.stderr.startswith("In the dialect 'mqtt', `x > 5` cannot be said: every filter there is")
+    refused = command("translate", "--from", "palio", "--to", "cloudevents", "x > 5")
+    assert (refused.exit_code, refused.stderr) == (
+        3,
+        "Filters are not written in the dialect 'cloudevents'; there are palio, eventbridge, mqtt.\n",
+    )
+    unknown = command("translate", "--from", "klingon", "x > 5")
+    assert unknown.exit_code == 3
+    assert unknown.stderr.startswith("The filter dialect 'klingon' is not supported; there are palio, ")

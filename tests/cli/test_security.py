@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from palio.broker.access.rights import parse_rights, read_rights, write_rights
+from palio.broker.access.rights import WrongRights, parse_rights, read_rights, write_rights
 from palio.broker.access.tokens import create_token, read_tokens
 from palio.broker.settings import Security
 from palio.cli.network.file import network_of, with_addresses
+from palio.model.filter import Filter
 from tests.cli.live import live_broker
 
 EVENT = '{"symbol": "ACME", "price": 101.5}'
@@ -95,6 +96,35 @@ def test_what_is_no_address_is_not_taken_for_an_open_one(flag, more, command, tm
     assert not (tmp_path / "data").exists()
 
 
+def test_rights_may_be_in_another_language(command, tmp_path):
+    data, folder = ("--data", str(tmp_path)), tmp_path / "access"
+    folder.mkdir()
+    (folder / "rights.toml").write_text(
+        '[principals.shop]\ndialect = "mqtt"\npublish = "shop/+"\nsubscribe = "shop/#"\n'
+        "[principals.rule]\ndialect = 'eventbridge'\nsubscribe = '{\"n\": [{\"exists\": true}]}'\n"
+    )
+    rights = read_rights(folder)
+    assert rights["shop"].publish == Filter.parse('topic matches "shop/*"')
+    assert rights["rule"].plain() == {"publish": None, "subscribe": "exists(n)", "allow": []}
+    said = command("rights", "set", "desk", "--publish", "till/+", "--dialect", "mqtt", *data)
+    assert said.stderr == 'desk may publish what satisfies topic matches "till/*" and see nothing.\n'
+    # What is kept is in our own language, and says the same as before.
+    assert "mqtt" not in (folder / "rights.toml").read_text()
+    assert {name: one for name, one in read_rights(folder).items() if name != "desk"} == rights
+    wrong = command("rights", "set", "desk", "--publish", "till/b#", "--dialect", "mqtt", *data)
+    assert (wrong.exit_code, wrong.stderr) == (
+        3,
+        "desk.publish: Column 7 (mqtt): `#` stands for a whole level, between slashes.\n",
+    )
+    for text in ('dialect = "klingon"', 'dialect = "klingon"\npublish = "a"'):
+        (folder / "rights.toml").write_text(f"[principals.shop]\n{text}\n")
+        with pytest.raises(WrongRights, match="'klingon' is not supported; there are palio, "):
+            read_rights(folder)
+    (folder / "rights.toml").write_text('[principals.shop]\ndialect = "mqtt"\npublish = "a?topic=\'b\'"\n')
+    with pytest.raises(WrongRights, match=r"shop\.publish: This filter can never match"):
+        read_rights(folder)
+
+
 def test_config_check_knows_what_goes_together(command, tmp_path):
     file = tmp_path / "palio.toml"
     file.write_text('listen = "0.0.0.0:7070"\n')
@@ -105,6 +135,10 @@ def test_config_check_knows_what_goes_together(command, tmp_path):
     assert "peers[0].export" in command("config", "check", str(file)).stderr
     file.write_text('[[peers]]\naddress = "palios://a:1"\nexport = "bid > ask"\n')
     assert "An export cannot have `ask < bid`" in command("config", "check", str(file)).stderr
+    file.write_text('[[peers]]\naddress = "palios://a:1"\nexport = "a/b#"\ndialect = "mqtt"\n')
+    assert "peers[0].export: Column 4 (mqtt): `#` stands for" in command("config", "check", str(file)).stderr
+    file.write_text('[[peers]]\naddress = "palios://a:1"\ndialect = "klingon"\n')
+    assert "'klingon' is not supported; there are palio, " in command("config", "check", str(file)).stderr
     file.write_text("[security]\ninsecure = true\n")
     assert command("config", "check", str(file)).exit_code == 0
 

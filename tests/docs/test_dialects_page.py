@@ -6,7 +6,7 @@ import shlex
 import pytest
 
 from palio import Filter, Notification
-from palio.language import DIALECTS, read_filter
+from palio.language import DIALECTS, WRITERS, read_filter, write_filter
 from tests.cli.conftest import command as command  # noqa: PLC0414 (a fixture)
 
 
@@ -34,10 +34,34 @@ def test_every_filter_means_and_selects_what_the_page_says(page):
             )
 
 
+def test_filters_that_mean_the_same_are_equal(page):
+    found = blocks(page, "same")
+    assert len(found) == 4
+    for block in found:
+        first, *others = [read_filter(text, dialect) for dialect, text in written(block)]
+        assert others
+        assert all(one == first and hash(one) == hash(first) for one in others), block
+    compared = {dialect for block in found for dialect, _ in written(block)}
+    assert compared >= {"palio", "cloudevents", "eventbridge", "mqtt"}
+
+
+def written(block: str) -> list[tuple[str, str]]:
+    """Dialects and texts, one a line."""
+    return [(dialect, text) for dialect, text in (line.split(maxsplit=1) for line in block.splitlines())]
+
+
+def test_every_example_is_written_again(page):
+    """What the page shows of a dialect that is written can be written, as something that means the same."""
+    shown = [line for block in blocks(page, "dialect") + blocks(page, "same") for line in block.splitlines()]
+    for dialect, text in (line.split(maxsplit=1) for line in shown):
+        if dialect in WRITERS:
+            f = read_filter(text, dialect)
+            assert read_filter(write_filter(f, dialect), dialect) == f
+
+
 def test_every_command_says_what_the_page_says(page, command):
-    [block] = blocks(page, "console")
-    parts = re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]
-    assert len(parts) == 5
+    parts = [part for one in blocks(page, "console") for part in re.split(r"^\$ ", one, flags=re.MULTILINE)[1:]]
+    assert len(parts) == 9
     for part in parts:
         line, _, printed = part.partition("\n")
         result = command(*shlex.split(line)[1:])

@@ -482,7 +482,7 @@ def test_a_mistake_is_told_with_its_column(text, column, problem):
 def test_a_function_that_is_missing_is_told_with_what_there_is(text, column, said):
     with pytest.raises(MissingFunction) as caught:
         read_filter(text, "cesql")
-    assert str(caught.value) == f"Column {column}: {said}"
+    assert str(caught.value) == f"Column {column} (cesql): {said}"
 
 
 @pytest.mark.parametrize(

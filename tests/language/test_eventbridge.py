@@ -120,7 +120,7 @@ _ALTERNATIVES = st.one_of(
 _MEMBERS = st.dictionaries(
     st.sampled_from("xy"), st.lists(_ALTERNATIVES, min_size=1, max_size=2), min_size=1, max_size=2
 )
-_PATTERNS = st.one_of(
+PATTERNS = st.one_of(
     _MEMBERS,
     st.tuples(_MEMBERS, _MEMBERS).map(lambda both: {**both[0], "detail": both[1]}),
     st.tuples(_MEMBERS, _MEMBERS, _MEMBERS).map(lambda all: {"$or": [all[0], {"detail": all[1]}], **all[2]}),
@@ -133,7 +133,7 @@ _EVENTS = st.tuples(_LEAVES, _LEAVES).map(lambda both: {**both[0], "detail": bot
 
 
 @examples(400)
-@given(_PATTERNS, st.lists(_EVENTS, min_size=4, max_size=4))
+@given(PATTERNS, st.lists(_EVENTS, min_size=4, max_size=4))
 def test_any_pattern_selects_what_it_says(pattern, events):
     f = parse_event_pattern(json.dumps(pattern))
     again = Filter.parse(str(f))

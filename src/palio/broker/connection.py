@@ -27,7 +27,6 @@ from palio.broker.restraint import HeldBack, SlowFrame
 from palio.broker.settings import Peer
 from palio.broker.states import TRANSITIONS, ConnectionState
 from palio.broker.thinking import Thought
-from palio.language import read_filter
 from palio.model.effort import Meter, metered
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
@@ -147,7 +146,7 @@ class BrokerConnection(asyncio.Protocol):
         allowed = self.peer if self.peer is not None else self.principal.rights
         if self._border[0] is not allowed:
             if isinstance(allowed, Peer):
-                found = border(read_filter(allowed.export), Filter(), self.broker.dropped)
+                found = border(allowed.exported, Filter(), self.broker.dropped)
             else:
                 found = border(allowed.subscribe, allowed.publish, self.broker.dropped)
             self._border = allowed, found

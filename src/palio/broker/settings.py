@@ -20,9 +20,10 @@ import msgspec.inspect
 
 from palio.broker.gateway.settings import GatewaySettings, Positive, Seconds
 from palio.broker.limits import MAX_NAME
-from palio.language import read_filter
+from palio.language import PALIO, read_filter
 from palio.matching.hints import Hints
 from palio.model.errors import FilterError, PalioError, UnreadableHints
+from palio.model.filter import Filter
 from palio.model.reading import MAX_TEXT_CHARACTERS
 from palio.model.values import MAX_ATTRIBUTES
 from palio.protocol.addresses import DEFAULT_PORT
@@ -63,6 +64,12 @@ class Peer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     token_file: str = ""  # if it is another one than that of `security`
     authority: str = ""  # who signs the other's certificate; by default that of `security`, or of the system
     export: str = "true"  # a filter: of all events, those that may leave by this link
+    dialect: str = PALIO  # what this filter is written in
+
+    @property
+    def exported(self) -> Filter:
+        """What may leave by this link. Raises `FilterError`s."""
+        return read_filter(self.export, self.dialect)
 
 
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -253,7 +260,7 @@ def checked(given: Mapping[str, Any], origins: Mapping[str, str], file: str) -> 
         raise WrongSetting("$.name", origins.get("name", file), reason)
     for number, peer in enumerate(settings.peers):
         try:
-            read_filter(peer.export).require_sets("An export")
+            peer.exported.require_sets("An export")
         except FilterError as problem:
             raise WrongSetting(f"$.peers[{number}].export", origins.get("peers", file), str(problem)) from None
     addresses = {"listen": settings.listen, "http": settings.http}

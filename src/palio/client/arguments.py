@@ -94,6 +94,7 @@ class Surveying(TypedDict, total=False):
     until: datetime | float | None
     buckets: int
     samples: int
+    dialect: str
     timeout: float | None
 
 
@@ -104,4 +105,5 @@ class Replaying(TypedDict, total=False):
     until: datetime | float | None
     page: int
     ranges: Iterable[tuple[str, int, int]]
+    dialect: str
     timeout: float | None

@@ -18,6 +18,8 @@ from palio.protocol.durable.wishes import require_sound
 # A moment, seconds since 1970, "all", "now", or a position: by origin the last sequence that is not wanted.
 Since: TypeAlias = datetime | float | str | Mapping[str, int]
 
+# Our own language; who only publishes does not wait for `palio.language`, which has this name, too.
+PALIO = "palio"
 # Seconds that a temporary subscription outlives a lost connection, for its client to come back.
 LINGER = 60.0
 # Characters of a client's name that the name of its temporary subscriptions keeps; brokers take 255 in all.
@@ -33,7 +35,7 @@ def as_seconds(moment: datetime | float | None, default: Default) -> float | Def
     return check_time(moment, "since").timestamp() if isinstance(moment, datetime) else float(moment)
 
 
-def as_filter(text: str | Filter, dialect: str = "palio") -> Filter:
+def as_filter(text: str | Filter, dialect: str = PALIO) -> Filter:
     """A filter, of which the text may be given.
 
     Raises `FilterSyntaxError`, `ContradictoryFilter`, `UnknownDialect`.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 import msgspec
 
 from palio.client.arguments import Ready, Subscribing
-from palio.client.attaching import Since, as_filter, attach_request, temporary_name
+from palio.client.attaching import PALIO, Since, as_filter, attach_request, temporary_name
 from palio.client.content import Content, Properties, is_single, make_body
 from palio.client.decoding import Decoding
 from palio.client.dialling import Backoff, tls_for
@@ -236,7 +236,7 @@ class Client(QueryMethods):
         *,
         into: type[Any] | None = None,
         durable: str | None = None,
-        dialect: str = "palio",
+        dialect: str = PALIO,
         since: Since | None = None,
         after: Mapping[str, int] | None = None,
         lineages: Mapping[str, Lineage] | None = None,
@@ -253,8 +253,7 @@ class Client(QueryMethods):
     ) -> Subscription[Any]:
         """Ask for all that the filter selects. Returns when the broker or (`ready`) the whole network knows.
 
-        `dialect` is what the text of the filter is written in: "palio", "cesql", "cloudevents",
-        "eventbridge", "jms" or "mqtt".
+        `dialect` is what the text of the filter is written in, such as "mqtt": `docs/dialects.md`.
 
         `limit` and `when_full` bound what waits here for a slow reader.
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
-from palio.client.attaching import as_filter
+from palio.client.attaching import PALIO, as_filter
 from palio.client.decoding import Decoding
 from palio.client.errors import TakenOver, UndecodableEvent
 from palio.client.event import Content_co, Event, Rejection
@@ -248,12 +248,12 @@ class DurableSubscription(Subscription[Content_co]):
 
     # For its user
 
-    async def change(self, filter: str | Filter) -> Changed:
+    async def change(self, filter: str | Filter, *, dialect: str = PALIO) -> Changed:
         """Change the filter in place, at one point of each journal. Returns examples of what it drops and adds.
 
         Raises `RequestTimeout`, or what the broker refuses with.
         """
-        return await self._change(as_filter(filter), None)
+        return await self._change(as_filter(filter, dialect), None)
 
     async def _change(self, wanted: Filter, timeout: float | None) -> Changed:
         message = Change(self.name, wanted)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, Unpack
 
-from palio.client.attaching import Since, as_filter, as_seconds
+from palio.client.attaching import PALIO, Since, as_filter, as_seconds
 from palio.client.content import Content, Properties, make_body
 from palio.client.dispatch import Dispatch
 from palio.client.durable import DurableSubscription
@@ -106,15 +106,16 @@ class QueryMethods:
         until: datetime | float | None = None,
         buckets: int = 24,
         samples: int = 5,
+        dialect: str = PALIO,
         timeout: float | None = None,
     ) -> Survey:
         """How many events of the past the filter selects, when, and the newest of them.
 
         They are counted in the journals of all brokers in reach. `since` and `until` are datetimes or seconds
-        since 1970.
+        since 1970; `dialect` is what the text of the filter is written in.
         """
         span = as_seconds(since, 0.0), as_seconds(until, None)
-        message = SurveyRequest(self._number(), as_filter(filter), *span, buckets, samples)
+        message = SurveyRequest(self._number(), as_filter(filter, dialect), *span, buckets, samples)
         return survey_of(await self._ask(message, timeout))
 
     def replay(
@@ -125,6 +126,7 @@ class QueryMethods:
         until: datetime | float | None = None,
         page: int = 100,
         ranges: Iterable[tuple[str, int, int]] = (),
+        dialect: str = PALIO,
         timeout: float | None = None,
     ) -> Replay:
         """The events of the past that the filter selects, to iterate over: broker by broker, each in its order.
@@ -132,14 +134,17 @@ class QueryMethods:
         Iterating raises `RequestTimeout` if a page does not come, and `ConnectionLost` if the connection is
         lost. `subscribe(…, since=…)` goes on with the present, and is not troubled by that.
 
-        With `ranges`, only what these journals have after one sequence up to another.
+        With `ranges`, only what these journals have after one sequence up to another. `dialect` is what the
+        text of the filter is written in.
         """
         self._session.require_open()
         seconds = self._session.options.request_timeout if timeout is None else timeout
         number = self._number()
         replay = Replay(number, self._session.say, seconds)
         span = as_seconds(since, 0.0), as_seconds(until, None)
-        self._dispatch.expect(ReplayRequest(number, as_filter(filter), *span, page, tuple(ranges)), replay)
+        self._dispatch.expect(
+            ReplayRequest(number, as_filter(filter, dialect), *span, page, tuple(ranges)), replay
+        )
         return replay
 
     async def journals(self, *, timeout: float | None = None) -> JournalsListed:

@@ -4,14 +4,24 @@ A dialect is a function from its own notation to a `Filter`, without any I/O. Wh
 refuses, with the path of what is wrong. `read_filter` knows them all by name.
 """
 
-from palio.language.dialects import DIALECTS, EVENTBRIDGE, PALIO, read_filter, write_filter
+from palio.language.dialects import (
+    DIALECTS,
+    EVENTBRIDGE,
+    PALIO,
+    WRITERS,
+    read_filter,
+    require_dialect,
+    write_filter,
+)
 from palio.language.errors import (
     MissingFunction,
     UnknownDialect,
+    UnwritableCondition,
     UnwritableDialect,
     WrongDialectText,
     WrongExpression,
 )
+from palio.language.lines import WrittenEntry, WrongLine, read_entry, written_text
 from palio.language.subscriptions_api import MEMBERS, read_filters
 
 __all__ = [
@@ -19,12 +29,19 @@ __all__ = [
     "EVENTBRIDGE",
     "MEMBERS",
     "PALIO",
+    "WRITERS",
     "MissingFunction",
     "UnknownDialect",
+    "UnwritableCondition",
     "UnwritableDialect",
+    "WrittenEntry",
     "WrongDialectText",
     "WrongExpression",
+    "WrongLine",
+    "read_entry",
     "read_filter",
     "read_filters",
+    "require_dialect",
     "write_filter",
+    "written_text",
 ]

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from palio.language import cesql, eventbridge, jms, mqtt, subscriptions_api
-from palio.language.errors import UnknownDialect, UnwritableDialect
+from palio.language import cesql, eventbridge, eventbridge_writing, jms, mqtt, mqtt_writing, subscriptions_api
+from palio.language.errors import UnknownDialect, UnwritableDialect, WrongDialectText
+from palio.model.errors import FilterSyntaxError
 from palio.model.filter import Filter
 
 PALIO = "palio"
@@ -28,15 +29,29 @@ DIALECTS: Mapping[str, Callable[[str], Filter]] = MappingProxyType(
 )
 
 
-# What a filter can be written in again.
-WRITERS: Mapping[str, Callable[[Filter], str]] = MappingProxyType({PALIO: str})
+# What a filter can be written in again: what is written is read back to an equal filter, or refused.
+WRITERS: Mapping[str, Callable[[Filter], str]] = MappingProxyType(
+    {
+        PALIO: str,
+        EVENTBRIDGE: eventbridge_writing.write_event_pattern,
+        "mqtt": mqtt_writing.write_topic_filter,
+    }
+)
+
+
+def require_dialect(dialect: str, path: str = "") -> str:
+    """The dialect itself. Raises `UnknownDialect`; `path` says where it was named, if within a document."""
+    if dialect not in DIALECTS:
+        raise UnknownDialect(path, str(dialect), tuple(DIALECTS))
+    return dialect
 
 
 def write_filter(filter: Filter, dialect: str = PALIO) -> str:
-    """The text of a filter in a dialect. Raises `UnknownDialect` or `UnwritableDialect`."""
-    if dialect not in DIALECTS:
-        raise UnknownDialect("", dialect, tuple(DIALECTS))
-    write = WRITERS.get(dialect)
+    """The text of a filter in a dialect.
+
+    Raises `UnknownDialect`, `UnwritableDialect`, or `UnwritableCondition` for what cannot be said there.
+    """
+    write = WRITERS.get(require_dialect(dialect))
     if write is None:
         raise UnwritableDialect(dialect, tuple(WRITERS))
     return write(filter)
@@ -47,7 +62,14 @@ def read_filter(given: str | Filter, dialect: str = PALIO) -> Filter:
 
     Raises `UnknownDialect`, or what is wrong with the text: a `FilterError`.
     """
-    read = DIALECTS.get(dialect)
-    if read is None:
-        raise UnknownDialect("", dialect, tuple(DIALECTS))
-    return given if isinstance(given, Filter) else read(given)
+    read = DIALECTS[require_dialect(dialect)]
+    if isinstance(given, Filter):
+        return given
+    try:
+        return read(given)
+    except FilterSyntaxError as mistake:
+        if dialect == PALIO:
+            raise
+        said = mistake.text, mistake.column, mistake.problem, mistake.suggestion
+        kind = type(mistake) if isinstance(mistake, WrongDialectText) else WrongDialectText
+        raise kind(*said, dialect) from None

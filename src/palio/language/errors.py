@@ -27,7 +27,16 @@ class UnknownDialect(FilterError):
 
 
 class WrongDialectText(FilterSyntaxError):
-    """A filter in another dialect that cannot be read; `column` counts from 1 in the text as it was written."""
+    """A filter in another dialect that cannot be read; `column` counts from 1 in the text as it was written.
+
+    A reader need not name its dialect: whoever knows which one was asked for does (`read_filter`).
+    """
+
+    dialect: str = ""
+
+    def sentence(self) -> str:
+        named = f" ({self.dialect})" if self.dialect else ""
+        return super().sentence().replace(":", f"{named}:", 1)
 
 
 class MissingFunction(WrongDialectText):
@@ -42,3 +51,12 @@ class UnwritableDialect(FilterError):
 
     def sentence(self) -> str:
         return f"Filters are not written in the dialect {self.dialect!r}; there are {', '.join(self.known)}."
+
+
+class UnwritableCondition(FilterError):
+    """A filter that cannot be said in another dialect; `condition` is what of it cannot."""
+
+    dialect: str
+    condition: str = cut(1_000)
+    reason: str
+    sentence = "In the dialect {dialect!r}, `{condition}` cannot be said: {reason}"

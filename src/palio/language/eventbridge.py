@@ -45,8 +45,8 @@ MAX_ALTERNATIVES = 2_000
 # What the format allows numbers to be.
 MOST = 5.0e9
 
-_OR = "$or"
-_SIGNS = ("=", "<", "<=", ">", ">=")
+OR = "$or"
+SIGNS = ("=", "<", "<=", ">", ">=")
 _ANY_TEXT = "(.|\n|\r)*"
 _Path = tuple[str | int, ...]
 
@@ -86,7 +86,7 @@ class _PatternDocument:
         return conjunction([self._member(key, value, (*path, key), prefix) for key, value in document.items()])
 
     def _member(self, key: str, value: Any, path: _Path, prefix: str) -> Expression:
-        if key == _OR and isinstance(value, list):
+        if key == OR and isinstance(value, list):
             if len(value) < 2:
                 raise _Mistake(path, "expected two patterns or more.")
             return disjunction([self.members(one, (*path, number), prefix) for number, one in enumerate(value)])
@@ -233,7 +233,7 @@ def _numeric(name: str, content: Any, path: _Path) -> Expression:
     limits: list[tuple[str, int | float]] = []
     for at in range(0, len(content), 2):
         sign, number = content[at], content[at + 1]
-        if sign not in _SIGNS:
+        if sign not in SIGNS:
             raise _Mistake((*path, at), "expected one of =, <, <=, > and >=.")
         if isinstance(number, bool) or not isinstance(number, (int, float)) or not abs(number) <= MOST:
             raise _Mistake((*path, at + 1), "expected a number from -5.0e9 to 5.0e9.")
@@ -260,8 +260,8 @@ def _anything_but(name: str, content: Any, path: _Path) -> Expression:
 def _excluded(content: Any, path: _Path) -> Constraint:
     """What is not to be."""
     if isinstance(content, dict):
-        if len(content) != 1 or (matcher := next(iter(content))) not in _EXCLUDED:
-            raise _Mistake(path, f"expected a value, an array of values, or one of {', '.join(_EXCLUDED)}.")
+        if len(content) != 1 or (matcher := next(iter(content))) not in EXCLUDED:
+            raise _Mistake(path, f"expected a value, an array of values, or one of {', '.join(EXCLUDED)}.")
         inside, given = (*path, matcher), content[matcher]
         several = given if isinstance(given, list) else [given]
         places: list[_Path] = (
@@ -287,7 +287,7 @@ def _excluded(content: Any, path: _Path) -> Constraint:
     return Constraint("in", tuple(values)) if len(values) > 1 else Constraint("=", values[0])
 
 
-_EXCLUDED = ("prefix", "suffix", "equals-ignore-case", "wildcard")
+EXCLUDED = ("prefix", "suffix", "equals-ignore-case", "wildcard")
 
 
 def _regular(constraint: Constraint) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any, TypeAlias
 
@@ -99,6 +99,20 @@ def check(expression: Expression) -> None:
         case And(operands) | Or(operands):
             for operand in operands:
                 check(operand)
+
+
+def conditions(expression: Expression) -> Iterator[tuple[str, Constraint]]:
+    """All that an expression compares, whatever it is joined with, attribute by attribute."""
+    waiting = [expression]
+    while waiting:
+        one = waiting.pop()
+        match one:
+            case Condition():
+                yield one.attribute, one.constraint
+            case Not():
+                waiting.append(one.operand)
+            case And() | Or():
+                waiting.extend(reversed(one.operands))
 
 
 def text_of(expression: Expression) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from palio.language import PALIO
 from palio.matching import columns
 from palio.spark.errors import MissingColumn
 
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
 EVENT = "event_id"
 SUBSCRIPTION = "subscription_id"
 FILTER = "filter"
+# What a filter is written in; a table without this column, and a row without a value, in our own language.
+DIALECT = "dialect"
 PAYLOAD = columns.PAYLOAD
 # Columns that say which part a row belongs to: enough to tell rows apart, and no more, as each costs time.
 _HASHED_COLUMNS = 5
@@ -29,6 +32,18 @@ def require_columns(table: str, frame: DataFrame, *names: str) -> None:
     for name in names:
         if name not in frame.columns:
             raise MissingColumn(table, name, frame.columns)
+
+
+def said_filters(subscriptions: DataFrame, *more: str) -> DataFrame:
+    """Ids, filters, and what each is written in; and `more` columns. Raises `MissingColumn`."""
+    from pyspark.sql import functions  # noqa: PLC0415
+
+    require_columns("subscriptions", subscriptions, SUBSCRIPTION, FILTER)
+    ours = functions.lit(PALIO)
+    said = ours
+    if DIALECT in subscriptions.columns:
+        said = functions.coalesce(subscriptions[DIALECT].cast("string"), ours)
+    return subscriptions.select(SUBSCRIPTION, FILTER, said.alias(DIALECT), *more)
 
 
 def quoted(column: str) -> str:

@@ -190,7 +190,7 @@ async def test_a_stream_can_end_when_nothing_comes_any_more():
         ({"since": "yesterday"}, "WrongParameter"),
         ({"since": "2026-01-01T00:00:00"}, "WrongParameter"),
         ({"format": "xml"}, "WrongParameter"),
-        ({"dialect": "klingon", "filter": "a"}, "WrongParameter"),
+        ({"dialect": "klingon", "filter": "a"}, "UnknownDialect"),
         ({"dialect": "mqtt", "filter": "a/b#"}, "WrongDialectText"),
         ({"durable": ""}, "WrongParameter"),
         ({"durable": "x" * 256}, "WrongParameter"),

@@ -483,3 +483,43 @@ def test_a_subscription_of_an_earlier_version_that_cannot_be_read_is_put_aside(t
     assert [json.loads(line) for line in aside.read_text().splitlines()] == [wrong]
     assert aside.stat().st_mode & 0o777 == 0o600
     assert "subscriptions.aside.jsonl" in caplog.text
+
+
+async def test_a_filter_may_be_there_with_its_dialect():
+    async with calling() as (_, session):
+        wished = {"id": "desk", "filters": [{"palio": "n > 5"}], "filter": "shop/+", "dialect": "mqtt"}
+        made = await session.post("/subscriptions", json=wished)
+        assert made.status == 201, await made.text()
+        shown = await made.json()
+        # It is kept in our own language, and what is shown can be put again as it is.
+        assert shown["filters"] == [{"palio": "n > 5"}, {"palio": 'topic matches "shop/*"'}]
+        both = palio.Filter.parse('n > 5 and topic matches "shop/*"')
+        assert palio.Filter.parse(shown["filter"]) == both
+        assert "dialect" not in shown
+        assert (await session.put("/subscriptions/desk", json=shown)).status == 200
+        again = await (await session.get("/subscriptions/desk")).json()
+        assert again["filters"] == shown["filters"]
+        pattern = {"filter": {"n": [{"exists": True}]}, "dialect": "eventbridge"}
+        changed = await (await session.put("/subscriptions/desk", json=pattern)).json()
+        assert changed["filter"] == "exists(n)"
+
+
+@pytest.mark.parametrize(
+    ("wish", "error"),
+    [
+        ({"filter": "a/b#", "dialect": "mqtt"}, "WrongDialectText"),
+        ({"filter": "a", "dialect": "klingon"}, "UnknownDialect"),
+        ({"filter": "a", "dialect": 5}, "WrongParameter"),
+        ({"dialect": "mqtt"}, "WrongParameter"),
+        ({"filter": 5, "dialect": "mqtt"}, "WrongParameter"),
+        ({"filter": "a/+?topic = 'b'", "dialect": "mqtt"}, "ContradictoryFilter"),
+        ({"filter": "a/+", "dialect": "mqtt", "filters": 5}, "WrongParameter"),
+    ],
+)
+async def test_a_filter_with_its_dialect_may_be_wrong(wish, error):
+    async with calling() as (_, session):
+        found = await problem(await session.post("/subscriptions", json=wish), 400, error)
+        if error == "WrongDialectText":
+            assert (found["column"], found["text"], found["dialect"]) == (4, "a/b#", "mqtt")
+        if error == "UnknownDialect":
+            assert (found["path"], found["known"][0]) == ("$.dialect", "palio")

@@ -5,6 +5,9 @@
     subscribe = 'price > 100'
     allow = ["inspect"]
 
+With `dialect` beside them, these filters are in the language that it names. What Palio writes here itself is in
+our own language, whatever it was read from.
+
 Who is not named may do nothing but say hello, and what is not said is not allowed: no `publish` means that
 nothing may be published. `true` is everything. `allow` has the rights that are not about content.
 """
@@ -21,7 +24,7 @@ from typing import Any
 import msgspec
 
 from palio.broker.access.files import locked, write_private
-from palio.language import read_filter
+from palio.language import PALIO, UnknownDialect, read_filter, require_dialect
 from palio.model.errors import FilterError, PalioError
 from palio.model.filter import Filter
 
@@ -85,6 +88,7 @@ def require_name(name: str) -> str:
 class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     publish: str | None = None
     subscribe: str | None = None
+    dialect: str = PALIO
     allow: tuple[Allowance, ...] = ()
 
 
@@ -92,21 +96,28 @@ class _RightsFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     principals: dict[str, _Entry] = {}
 
 
-def parse_rights(publish: str | None, subscribe: str | None, allow: tuple[str, ...], place: str) -> Rights:
-    """Rights from texts. Raises `WrongRights` with the place."""
+def parse_rights(
+    publish: str | None, subscribe: str | None, allow: tuple[str, ...], place: str, dialect: str = PALIO
+) -> Rights:
+    """Rights from texts; the filters in a dialect. Raises `WrongRights` with the place."""
     try:
         allowed = frozenset(map(Allowance, allow))
     except ValueError as problem:
         there = ", ".join(one.value for one in Allowance)
         raise WrongRights(f"{place}.allow", f"{problem}; there are {there}.") from None
-    return Rights(_filter(publish, f"{place}.publish"), _filter(subscribe, f"{place}.subscribe"), allowed)
+    try:
+        require_dialect(dialect)
+    except UnknownDialect as problem:
+        raise WrongRights(f"{place}.dialect", str(problem)) from None
+    may_publish = _filter(publish, f"{place}.publish", dialect)
+    return Rights(may_publish, _filter(subscribe, f"{place}.subscribe", dialect), allowed)
 
 
-def _filter(text: str | None, place: str) -> Filter | None:
+def _filter(text: str | None, place: str, dialect: str) -> Filter | None:
     if text is None:
         return None
     try:
-        return read_filter(text).require_satisfiable().require_sets("A right")
+        return read_filter(text, dialect).require_satisfiable().require_sets("A right")
     except FilterError as problem:
         raise WrongRights(place, str(problem)) from None
 
@@ -124,7 +135,11 @@ def read_rights(folder: Path) -> dict[str, Rights]:
         raise WrongRights(str(file), f"{problem}.") from None
     return {
         require_name(name): parse_rights(
-            entry.publish, entry.subscribe, tuple(one.value for one in entry.allow), f"{file}: {name}"
+            entry.publish,
+            entry.subscribe,
+            tuple(one.value for one in entry.allow),
+            f"{file}: {name}",
+            entry.dialect,
         )
         for name, entry in read.principals.items()
     }

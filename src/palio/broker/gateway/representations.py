@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta, UnsetType
 from palio.broker.gateway import definitions
 from palio.broker.gateway.parameters import POSITION_PATTERN
 from palio.broker.gateway.pushing import PushStatistics
-from palio.language import MEMBERS
+from palio.language import DIALECTS, MEMBERS
 
 _Compared = Annotated[dict[str, Annotated[str, Meta(min_length=1)]], Meta(min_length=1)]
 _Several = Annotated[list[dict[str, Any]], Meta(min_length=1)]
@@ -34,11 +34,19 @@ _Filters = Annotated[
 ]
 
 
+_InDialect = Annotated[
+    str | dict[str, Any] | list[Any],
+    Meta(description="With `dialect`: one more filter, a text or the JSON of its dialect. Else it is ignored."),
+]
+
+
 class Wish(definitions.Definition, frozen=True, kw_only=True):
     """A subscription as it is asked for. Without an id it is given one."""
 
     id: definitions.SubscriptionId | UnsetType = UNSET  # type: ignore[assignment]
     filters: _Filters | None = None  # type: ignore[assignment]
+    filter: _InDialect | UnsetType = UNSET
+    dialect: Annotated[str, Meta(extra_json_schema={"enum": list(DIALECTS)})] | UnsetType = UNSET
 
 
 class ShownSubscription(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -14,7 +14,7 @@ from msgspec import UNSET, Meta, UnsetType
 from palio.broker.gateway.call import Call
 from palio.broker.gateway.openapi import COMMON, Operation, Parameter, good
 from palio.broker.gateway.parameters import POSITION_PATTERN, read_flag, read_number
-from palio.language import DIALECTS, PALIO, read_filter
+from palio.language import DIALECTS, PALIO, read_filter, require_dialect
 from palio.model.errors import WrongParameter, WrongTime
 from palio.model.filter import Filter
 from palio.model.formats import PLAIN_JSON, STRUCTURED, Format
@@ -180,8 +180,7 @@ def read_wanted(call: Call) -> StreamWanted:
     if shape not in ("json", "cloudevents"):
         raise WrongParameter("format", "It is `json` or `cloudevents`.")
     dialect = query.get("dialect", PALIO)
-    if dialect not in DIALECTS:
-        raise WrongParameter("dialect", f"There is no such dialect; there are {', '.join(DIALECTS)}.")
+    require_dialect(dialect, "dialect")
     filter = read_filter(query["filter"], dialect).require_satisfiable() if "filter" in query else None
     change = read_flag("change", query.get("change", "false"))
     if change and (durable is None or filter is None):

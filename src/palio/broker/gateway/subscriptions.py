@@ -33,7 +33,7 @@ from palio.broker.gateway.representations import (
 from palio.broker.gateway.sinks import Sinks, require_form
 from palio.broker.gateway.stream_request import read_position, read_since
 from palio.broker.gateway.visitor import Visitor
-from palio.language import read_filters
+from palio.language import PALIO, read_filter, read_filters, require_dialect, write_filter, written_text
 from palio.model.constraint import Constraint
 from palio.model.errors import NoSuchSubscription, PalioError, WrongParameter, cut
 from palio.model.expression import Condition
@@ -50,6 +50,8 @@ Key = tuple[str, str]
 # How whoever asks comes in: under a name that begins so.
 Enter = Callable[[str], Awaitable[Visitor]]
 # Headers that say what is sent, and are not for others to set.
+# What is shown and not kept, and what is kept as one of the `filters`.
+_NOT_KEPT = frozenset({"status", "filter", "dialect"})
 _OURS = ("host", "authorization", "cookie", "connection", "transfer-encoding", "te", "upgrade", "expect")
 _OUR_PREFIXES = ("ce-", "content-", "webhook-", "proxy-", "sec-")
 LINGER = 60.0  # seconds: whatever outlives its taker by no more is temporary, and no resource
@@ -354,7 +356,12 @@ def read_definition(document: Any, id: str) -> Definition:
     """What somebody wishes. Raises `WrongParameter`, and what is wrong with the sink."""
     if not isinstance(document, dict):
         raise WrongParameter("$", "A subscription is a JSON object.")
-    document = {name: value for name, value in document.items() if name not in ("status", "filter")}
+    said = _in_dialect(document)
+    document = {name: value for name, value in document.items() if name not in _NOT_KEPT}
+    if said is not None:
+        others = document.get("filters")
+        if others is None or isinstance(others, list):
+            document["filters"] = [*(others or []), {PALIO: said}]
     try:
         definition = msgspec.convert({"id": id, **document}, Definition)
         msgspec.json.encode(definition)  # as it will be kept
@@ -373,6 +380,21 @@ def read_definition(document: Any, id: str) -> Definition:
             )
     read_since(definition.config.since)
     return definition
+
+
+def _in_dialect(document: dict[str, Any]) -> str | None:
+    """In our own words, the filter that is there with its dialect; one without is what was shown, and no wish.
+
+    Raises `WrongParameter`, and what is wrong with the filter.
+    """
+    if "dialect" not in document:
+        return None
+    dialect, text = document["dialect"], written_text(document.get("filter"))
+    if not isinstance(dialect, str):
+        raise WrongParameter("$.dialect", "It is the name of a dialect, a string.")
+    if text is None:
+        raise WrongParameter("$.filter", "With a dialect, this is the text of a filter, or the JSON of one.")
+    return write_filter(read_filter(text, require_dialect(dialect, "$.dialect")))
 
 
 def read_place(document: Any, id: str) -> Seek:

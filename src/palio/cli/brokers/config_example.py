@@ -67,6 +67,7 @@ EXAMPLE = """\
 #token_file = ""
 #authority = ""
 #export = "true"
+#dialect = "palio"
 
 # What nobody may exceed: bytes of a frame; connections, in all, of one machine and of one principal;
 # subscriptions of one client; attributes of an event; characters of a filter; events that a client may publish

@@ -11,14 +11,16 @@ from rich.text import Text
 
 from palio.broker.access.rights import NOTHING, Allowance, Rights, parse_rights, read_rights, write_rights
 from palio.cli.brokers.access import Config, Data, Folder, access_folder
-from palio.cli.input.inputs import EventText, LineNumber, read_event
+from palio.cli.input.inputs import Dialect, EventText, LineNumber, read_event
 from palio.cli.program.dressing import argument, flag, option
 from palio.cli.program.loading import command_group
 from palio.cli.program.terminal import ExitCode, help_epilog, output_console, printable, say, write_json
+from palio.language import PALIO
 from palio.model.filter import Filter
 from palio.model.notification import Notification
 
 _SET = "palio rights set desk-7 --publish true --subscribe 'price > 100'"
+_DIALECT = "palio rights set shop --subscribe 'shop/+/books/#' --dialect mqtt"
 _BROKERS = "palio rights set brokers --publish true --subscribe true --allow peer"
 _TEST = "palio rights test desk-7 examples/event.json"
 _ALLOW = ", ".join(one.value for one in Allowance)
@@ -61,12 +63,13 @@ def list_rights(
     output_console().print(table)
 
 
-@app.command("set", epilog=help_epilog(_SET, _BROKERS))
+@app.command("set", epilog=help_epilog(_SET, _BROKERS, _DIALECT))
 def set_rights(
     principal: Principal,
     *,
     publish: Annotated[str | None, option("FILTER", "What it may publish.")] = None,
     subscribe: Annotated[str | None, option("FILTER", "What it may see.")] = None,
+    dialect: Dialect = PALIO,
     no_publish: Annotated[bool, flag("--no-publish", "It may publish nothing.")] = False,
     no_subscribe: Annotated[bool, flag("--no-subscribe", "It may see nothing.")] = False,
     allow: Annotated[list[str] | None, option("RIGHT", f"A further right: {_ALLOW}. Repeatable.")] = None,
@@ -75,10 +78,14 @@ def set_rights(
     data: Data = None,
     config: Config = None,
 ) -> None:
-    """Give or change rights. What is not mentioned stays as it is; true is everything."""
+    """Give or change rights. What is not mentioned stays as it is; true is everything.
+
+    What --dialect says is the language of the filters that are given now. They are
+    kept and shown in our own.
+    """
     where = access_folder(folder, data, config)
     before = read_rights(where).get(principal, NOTHING)
-    given = parse_rights(publish, subscribe, tuple(allow or ()), principal)
+    given = parse_rights(publish, subscribe, tuple(allow or ()), principal, dialect)
     taken = parse_rights(None, None, tuple(disallow or ()), principal).allow
     after = Rights(
         None if no_publish else given.publish or before.publish,

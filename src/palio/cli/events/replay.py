@@ -20,6 +20,7 @@ from palio.model.moments import parse_moment, parse_since
 EPILOG = help_epilog(
     "palio replay 'price > 100' --since 1h",
     "palio replay --since all --format text",
+    "palio replay 'shop/#?price>10' --dialect mqtt --since 1h",
     "palio replay 'exists(price)' --since 7d --until 1m",
 )
 # Journals may be long, and who looks through one does not hurry.

@@ -6,11 +6,12 @@ from typing import Annotated
 
 import typer
 
+from palio.cli.input.inputs import Dialect
 from palio.cli.input.templates import fill, parse_event
 from palio.cli.program.connecting import Server, connected, for_at_most, run
 from palio.cli.program.dressing import argument, flag, option
 from palio.cli.program.terminal import ExitCode, help_epilog, plural, say, write_json
-from palio.language import read_filter
+from palio.language import PALIO, read_filter
 from palio.model import jsontext
 from palio.model.filter import Filter
 from palio.model.formats import from_document
@@ -19,7 +20,10 @@ from palio.model.notification import Notification
 
 EPILOGS = {
     "request": help_epilog("palio request ask=price symbol=ACME --timeout 1s"),
-    "reply": help_epilog("palio reply 'ask = \"price\"' price=101.5 --timeout 1s"),
+    "reply": help_epilog(
+        "palio reply 'ask = \"price\"' price=101.5 --timeout 1s",
+        "palio reply --dialect mqtt 'shop/+/price' price=101.5 --timeout 1s",
+    ),
 }
 
 
@@ -61,6 +65,7 @@ def reply(
     answer: Annotated[list[str], argument("EVENT", "The reply: a JSON object, or pairs.")],
     *,
     server: Server = None,
+    dialect: Dialect = PALIO,
     count: Annotated[
         int | None, typer.Option("--count", "-n", min=1, help="End after so many replies.")
     ] = None,
@@ -71,7 +76,7 @@ def reply(
     Each request that is answered is shown as a line of JSON. The reply may
     contain {n}, {uuid}, {now} and {random:1:100}, as in palio pub.
     """
-    filter = read_filter(filter_text).require_satisfiable()
+    filter = read_filter(filter_text, dialect).require_satisfiable()
     document = parse_event(answer)
     from_document(fill(document, 1))  # what is wrong with it is told at once
     seconds = None if timeout is None else parse_span(timeout)

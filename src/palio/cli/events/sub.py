@@ -27,6 +27,7 @@ EPILOG = help_epilog(
     "palio sub 'price > 100' --count 1 --timeout 1s",
     "palio sub --format text --timeout 1s",
     "palio sub 'exists(price)' --format '{symbol} costs {price}' --timeout 1s",
+    "palio sub 'shop/+?price>10' --dialect mqtt --timeout 1s",
     "palio sub 'price > 100' --durable desk-7 --since 1h --timeout 2s",
     "palio sub 'price > 100' --since siena/17 --timeout 2s",
     "palio sub 'price > 200' --durable desk-7 --change --timeout 2s",

@@ -10,13 +10,14 @@ from typing import Annotated
 
 import typer
 
-from palio.cli.input.inputs import BadLine, Complaints, InputEvent, read_events, read_patterns
+from palio.cli.input.inputs import Complaints, InputEvent, read_events, read_patterns
 from palio.cli.input.lines import STANDARD_INPUT, LineFile
 from palio.cli.output.pattern_lines import Shown, match_line
 from palio.cli.output.progress import progress_bar
 from palio.cli.program.connecting import Server, connected, for_at_most, run
 from palio.cli.program.dressing import flag, option
 from palio.cli.program.terminal import ExitCode, error_console, help_epilog, plural, write_json
+from palio.language import WrongLine
 from palio.matching.patterns import Detector, DetectorStatistics, Match, PatternSet, watermark_for
 from palio.matching.patterns.match import Constituent
 from palio.matching.patterns.recent import Recent
@@ -166,8 +167,8 @@ class _Finding:
         self.position += 1
         moment = event.notification.get(self._time)
         if not isinstance(moment, datetime):
-            problem = BadLine(f"This event has no time in its attribute {self._time!r}; --time names another.")
-            self._complaints.add(file, event.line, None, problem)
+            reason = f"This event has no time in its attribute {self._time!r}; --time names another."
+            self._complaints.add(file, event.line, None, WrongLine(reason))
             return
         time = microseconds(moment)
         id = event.notification.id or (str(event.line) if event.item is None else f"{event.line}.{event.item}")

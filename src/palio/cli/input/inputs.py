@@ -17,7 +17,7 @@ from rich.console import Console
 from palio.cli.input.lines import InputLine, LineFile
 from palio.cli.program.dressing import argument, option
 from palio.cli.program.terminal import complaint
-from palio.language import DIALECTS, EVENTBRIDGE, PALIO, read_filter
+from palio.language import DIALECTS, PALIO, WrittenEntry, WrongLine, read_entry, read_filter
 from palio.model import jsontext
 from palio.model.advertisement import Advertisement
 from palio.model.errors import PalioError
@@ -35,11 +35,7 @@ Id = str | int
 Content = TypeVar("Content")
 
 
-class BadLine(PalioError):
-    """A line that does not hold what its file is for."""
-
-
-class DoubledId(BadLine):
+class DoubledId(WrongLine):
     """A line with the id of an earlier one."""
 
 
@@ -87,21 +83,23 @@ Dialect = Annotated[
 
 
 def read_filters(file: LineFile, on_problem: OnProblem, dialect: str = PALIO) -> Iterator[InputEntry[Filter]]:
-    """The filters of a file, each id once."""
-    read = partial(read_filter, dialect=dialect)
-    return _entries(file, "filter", read, on_problem, bare_objects=dialect == EVENTBRIDGE)
+    """The filters of a file, each id once. A line may say that it is in another dialect than the others."""
+    read = partial(read_entry, dialect=dialect)
+    return _entries(file, read, lambda said: read_filter(said.text, said.dialect), on_problem)
 
 
 def read_advertisements(file: LineFile, on_problem: OnProblem) -> Iterator[InputEntry[Advertisement]]:
     """The advertisements of a file, each id once."""
-    return _entries(file, "advertisement", Advertisement.parse, on_problem)
+    read = partial(read_entry, key="advertisement")
+    return _entries(file, read, lambda said: Advertisement.parse(said.text), on_problem)
 
 
 def read_patterns(file: LineFile, on_problem: OnProblem) -> Iterator[InputEntry[Pattern]]:
     """The patterns of a file, each id once."""
     from palio.model.patterns.pattern import Pattern  # noqa: PLC0415 (most commands need none)
 
-    return _entries(file, "pattern", Pattern.parse, on_problem)
+    read = partial(read_entry, key="pattern")
+    return _entries(file, read, lambda said: Pattern.parse(said.text), on_problem)
 
 
 def read_events(file: LineFile, on_problem: OnProblem, *, strict: bool = False) -> Iterator[InputEvent]:
@@ -131,16 +129,14 @@ def read_event(event: str, line: int | None) -> Notification:
         for found in file.lines():
             if found.number == line:
                 return from_document(jsontext.read(_text(found)))
-        raise BadLine(f"{file.name} has no line {line:,}.")
+        raise WrongLine(f"{file.name} has no line {line:,}.")
 
 
 def _entries(
     file: LineFile,
-    key: str,
-    parse: Callable[[str], Content],
+    read: Callable[[str, int], WrittenEntry],
+    parse: Callable[[WrittenEntry], Content],
     on_problem: OnProblem,
-    *,
-    bare_objects: bool = False,
 ) -> Iterator[InputEntry[Content]]:
     lines: dict[Id, int] = {}
     for line in file.lines():
@@ -148,39 +144,19 @@ def _entries(
             continue
         id: Id | None = None
         try:
-            id, text = _identified(line, key, bare_objects=bare_objects)
+            said = read(_text(line), line.number)
+            id = said.id
             if id in lines:
                 raise DoubledId(f"The id {id!r} is taken by line {lines[id]}.")
-            content = parse(text)
+            content = parse(said)
         except PalioError as error:
             on_problem(file.name, line.number, id, error)
             continue
         lines[id] = line.number
-        yield InputEntry(line.number, id, text, content)
-
-
-def _identified(line: InputLine, key: str, *, bare_objects: bool) -> tuple[Id, str]:
-    """The id and the text of a line, either `{"id": …, "filter": "…"}` or bare.
-
-    In a dialect of JSON, what is bare may be an object, and the filter may be there as it is.
-    """
-    text = _text(line).strip()
-    if not text.startswith("{"):
-        return line.number, text
-    document = jsontext.read(text)
-    if bare_objects and key not in document:
-        return line.number, text
-    id, written = document.get("id", line.number), document.get(key)
-    if isinstance(written, (dict, list)):
-        written = jsontext.write(written).decode()
-    if not isinstance(written, str):
-        raise BadLine(f'This object needs "{key}": the text of the {key}, a string.')
-    if isinstance(id, bool) or not isinstance(id, (str, int)):
-        raise BadLine("An id is a string or an integer.")
-    return id, written
+        yield InputEntry(line.number, id, said.text, content)
 
 
 def _text(line: InputLine) -> str:
     if line.problem is not None:
-        raise BadLine(line.problem)
+        raise WrongLine(line.problem)
     return line.text

@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from palio.cli.input.inputs import Dialect
 from palio.cli.output.bars import squeezed, standing
 from palio.cli.program.dressing import argument, flag, option
 from palio.cli.program.terminal import ExitCode, help_epilog, output_console, plural, printable, say, write_json
@@ -16,7 +17,7 @@ from palio.cli.spark.archive import DEFAULT_LAKE
 from palio.cli.spark.backtest_picture import NAMES, check_picture, draw
 from palio.cli.spark.checkpoint import Checkpoint, Since, moment_of, watched
 from palio.cli.spark.options import Master, Remote, Settings, opened
-from palio.language import read_filter
+from palio.language import PALIO, read_filter
 from palio.spark import jobs
 from palio.spark.jobs.backtest_result import LookedBack
 
@@ -26,6 +27,7 @@ EPILOG = help_epilog(
     "palio spark backtest 'price > 9' --journals sqlite:///palio-data/palio.db",
     "palio spark backtest true examples/trades.jsonl --time time --every 1m",
     "palio spark backtest 'price > 100' --checkpoint backtest-state/",
+    """palio spark backtest '{"price": [{"exists": true}]}' --dialect eventbridge""",
     notes="`palio backtest` asks the brokers, without Spark; with their setting `lake` as far back as this.",
 )
 _COLOURS = {"only_first": "blue", "both": "green", "only_second": "dark_orange3"}
@@ -39,6 +41,7 @@ def backtest(
     ] = DEFAULT_LAKE,
     *,
     against: Annotated[str | None, option("FILTER", "Another filter, to see the difference.")] = None,
+    dialect: Dialect = PALIO,
     journals: Annotated[str | None, option("URL", "And what these journals have after the lake.")] = None,
     since: Since = None,
     until: Annotated[str | None, option("WHEN", "Before this time.")] = None,
@@ -68,7 +71,7 @@ def backtest(
     """
     for text in (filter_text, against):
         if text is not None:
-            read_filter(text).require_satisfiable()
+            read_filter(text, dialect).require_satisfiable()
     for text in (since, until):
         moment_of(text)
     if picture is not None:
@@ -82,6 +85,7 @@ def backtest(
             filter_text,
             source,
             against=against,
+            dialect=dialect,
             journals=journals,
             since=since,
             until=until,

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import msgspec
 
+from palio.cli.input.inputs import Dialect
 from palio.cli.output.progress import MovingBar
 from palio.cli.program.confirming import Yes, want_yes
 from palio.cli.program.dressing import argument, option
@@ -13,7 +14,7 @@ from palio.cli.program.terminal import error_console, help_epilog, plural, write
 from palio.cli.spark.archive import DEFAULT_LAKE, Grace, LakeFolder
 from palio.cli.spark.checkpoint import moment_of
 from palio.cli.spark.options import Master, Remote, Settings, opened, told_if_interrupted
-from palio.language import read_filter
+from palio.language import PALIO, read_filter
 from palio.model.moments import parse_span
 from palio.spark.jobs.archive_job import forget as forget_events
 from palio.spark.lake.rewriting import Forgotten
@@ -30,6 +31,7 @@ EPILOG = help_epilog(
 def forget(
     filter_text: Annotated[str, argument("FILTER", "What is to be forgotten.")],
     *,
+    dialect: Dialect = PALIO,
     lake: LakeFolder = DEFAULT_LAKE,
     before: Annotated[str | None, option("WHEN", "Only what is older: 365d, a date, a time, @seconds.")] = None,
     grace: Grace = "1d",
@@ -48,7 +50,7 @@ def forget(
     It is done in parts, with a version for each. After an interrupt the same
     command looks through the lake again, and rewrites what is left.
     """
-    filter = read_filter(filter_text).require_satisfiable()
+    filter = read_filter(filter_text, dialect).require_satisfiable()
     seconds = parse_span(grace)
     moment_of(before)
     Lake(lake).state()  # what is wrong with it is better said before Spark starts

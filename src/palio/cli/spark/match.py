@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from palio.cli.input.inputs import Dialect
 from palio.cli.output.progress import MovingBar
 from palio.cli.program.dressing import flag, option
 from palio.cli.program.terminal import error_console, help_epilog, plural, say, write_json
 from palio.cli.spark.checkpoint import Checkpoint, watched
 from palio.cli.spark.gaps import say_gaps
 from palio.cli.spark.options import Filters, Master, Remote, Settings, opened, told_if_interrupted
+from palio.language import PALIO
 from palio.spark import jobs
 from palio.spark.frames import EVENT, SUBSCRIPTION
 from palio.spark.matching.runs import Run
@@ -38,6 +40,7 @@ def match(
     new: Annotated[
         bool, flag("--new", "Match only what is new since the last run, and add it to the output.")
     ] = False,
+    dialect: Dialect = PALIO,
     event_id: Annotated[str | None, option("COLUMN", "The id's column; event_id by default.")] = None,
     quarantine: Annotated[
         str | None, option("FOLDER", "What cannot be read goes there, with the reason.")
@@ -53,7 +56,8 @@ def match(
     Parquet of events has a column for each attribute, or a payload; Parquet of
     subscriptions has subscription_id and filter. A line of an event is a JSON
     object or a CloudEvent, a line of a subscription {"id": …, "filter": "…"} or
-    the bare filter.
+    the bare filter. What does not say in which dialect it is (a column, a member
+    of the object) is in that of --dialect.
 
     --new is for events from a lake or a journal: new events are matched against
     all subscriptions, old ones against those that are new or have changed. Much
@@ -71,7 +75,7 @@ def match(
         raise typer.BadParameter("--new adds to what is there: it needs --output.")
     if new and checkpoint is not None:
         raise typer.BadParameter("--new goes on by itself, and needs no --checkpoint.")
-    kept: dict[str, Any] = {"quarantine": quarantine, "storage": storage}
+    kept: dict[str, Any] = {"quarantine": quarantine, "storage": storage, "dialect": dialect}
     with opened(master, remote, conf, "match", own_bar=new or checkpoint is not None) as spark:
         if new:
             assert output is not None

@@ -7,6 +7,7 @@ import time
 from typing import Annotated
 
 from palio.cli.events.sub import SubscribeWishes, follow
+from palio.cli.input.inputs import Dialect
 from palio.cli.output.formats import FormatText, format_of
 from palio.cli.program.connecting import Server, run, with_client
 from palio.cli.program.dressing import argument, flag, option
@@ -14,7 +15,7 @@ from palio.cli.program.terminal import help_epilog, plural, say
 from palio.cli.spark.archive import DEFAULT_LAKE, LakeFolder
 from palio.cli.spark.options import Master, Remote, Settings, opened
 from palio.client import Event
-from palio.language import read_filter
+from palio.language import PALIO, read_filter
 from palio.model.moments import parse_since
 from palio.spark import jobs
 from palio.spark.lookback.reach_back import Work
@@ -33,6 +34,7 @@ def reach_back(
     *,
     durable: Annotated[str, option("NAME", "The subscription that goes on; a new name.")],
     server: Server = None,
+    dialect: Dialect = PALIO,
     lake: LakeFolder = DEFAULT_LAKE,
     since: Annotated[str, option("WHEN", "1h, 30d, a date, a time, @seconds, or all.")] = "all",
     format_text: FormatText = "json",
@@ -56,7 +58,7 @@ def reach_back(
     ended, and the same command begins anew. If it was killed, the name is taken,
     and --anew begins anew.
     """
-    filter = read_filter(filter_text).require_satisfiable()
+    filter = read_filter(filter_text, dialect).require_satisfiable()
     parse_since(since, now=time.time())
     format = format_of(format_text)
     Lake(lake).state()  # what is wrong with it is better said before Spark starts
@@ -91,4 +93,5 @@ def reach_back(
     shown = f"What was, in {output}" if done.events is None else plural(done.events, "event")
     say(f"{shown}; the subscription {durable} goes on from there.")
     if going_on:
-        run(follow(server, SubscribeWishes(filter_text, None, None, durable, None, False), format, quiet=False))
+        wanted = filter.source or str(filter)
+        run(follow(server, SubscribeWishes(wanted, None, None, durable, None, False), format, quiet=False))

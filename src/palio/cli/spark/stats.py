@@ -6,12 +6,13 @@ import webbrowser
 from pathlib import Path
 from typing import Annotated
 
+from palio.cli.input.inputs import Dialect
 from palio.cli.output.places import DEFAULT_REPORT
 from palio.cli.program.dressing import argument, flag, option
 from palio.cli.program.terminal import help_epilog, plural, say, write_json
 from palio.cli.spark.checkpoint import Checkpoint, Since, moment_of, watched
 from palio.cli.spark.options import Filters, Master, Remote, Settings, opened
-from palio.language import read_filter
+from palio.language import PALIO, read_filter
 from palio.spark import jobs
 
 EPILOG = help_epilog(
@@ -36,6 +37,7 @@ def stats(
         str | None, option("FOLDER", "SOURCE are journals, and their older part is this lake.")
     ] = None,
     filter_text: Annotated[str | None, option("FILTER", "Only events that it selects.", "--filter")] = None,
+    dialect: Dialect = PALIO,
     since: Since = None,
     until: Annotated[str | None, option("WHEN", "Up to then; else up to now.")] = None,
     time: Annotated[str | None, option("NAME", "The attribute that says when an event was.")] = None,
@@ -57,7 +59,7 @@ def stats(
     on after an interrupt, with the events that there were when it began.
     """
     if filter_text is not None:
-        read_filter(filter_text).require_satisfiable()
+        read_filter(filter_text, dialect).require_satisfiable()
     for text in (since, until):
         moment_of(text)
     with (
@@ -70,6 +72,7 @@ def stats(
             subscriptions=subscriptions,
             lake=lake,
             filter=filter_text,
+            dialect=dialect,
             since=since,
             until=until,
             time=time,

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import msgspec
 from pyspark.sql import SparkSession
 
-from palio.language import read_filter
+from palio.language import PALIO, read_filter
 from palio.model.filter import Filter
 from palio.protocol.durable.lineage import JournalGap
 from palio.spark.lake import archiving, rewriting
@@ -95,6 +95,7 @@ def forget(
     lake: str,
     filter: str | Filter,
     *,
+    dialect: str = PALIO,
     before: Moment = None,
     grace: float = GRACE,
     told: Callable[[rewriting.Forgotten], None] | None = None,
@@ -106,6 +107,6 @@ def forget(
 
     Raises `ContradictoryFilter`, `WrongOption`, and what lakes raise.
     """
-    parsed = read_filter(filter).require_satisfiable()
+    parsed = read_filter(filter, dialect).require_satisfiable()
     done = rewriting.forget(spark, lake, parsed, before=moment_or_none("before", before), told=told)
     return Erased(done.version, done.events, done.files, sweep(lake, grace=grace))

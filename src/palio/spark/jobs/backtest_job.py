@@ -8,7 +8,7 @@ from functools import partial
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
-from palio.language import read_filter
+from palio.language import PALIO, read_filter
 from palio.model.filter import Filter
 from palio.spark.errors import UnknownInput
 from palio.spark.jobs.backtest_result import LookedBack, gather
@@ -43,6 +43,7 @@ def backtest(
     source: str,
     *,
     against: str | Filter | None = None,
+    dialect: str = PALIO,
     journals: str | None = None,
     since: Moment = None,
     until: Moment = None,
@@ -55,6 +56,8 @@ def backtest(
 ) -> LookedBack:
     """Count what a filter selects of the events of a place, in parts of time; `against` is another filter.
 
+    Texts of both are in `dialect`.
+
     `source` is a lake, with what `journals` have after it; or journals, Parquet or lines. `time` names the
     attribute that says when, else it is when an event was published. `every` is the length of the parts (15m,
     1d, 1mo), else one that fits. `output` is a new folder for the counts as Parquet. With `checkpoint` events
@@ -64,8 +67,8 @@ def backtest(
     Raises `UnknownInput`, `WrongOption`, `WrongCheckpoint`, `SourceChanged`, and what `palio.spark.backtest`
     raises.
     """
-    first = read_filter(filter).require_satisfiable()
-    second = None if against is None else read_filter(against).require_satisfiable()
+    first = read_filter(filter, dialect).require_satisfiable()
+    second = None if against is None else read_filter(against, dialect).require_satisfiable()
     texts = first.source or str(first), None if second is None else second.source or str(second)
     times = moment_or_none("since", since), moment_or_none("until", until)
     span = dict(zip(("since", "until"), times, strict=True)) if time is None else {}

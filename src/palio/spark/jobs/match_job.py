@@ -8,6 +8,7 @@ from functools import partial
 import msgspec
 from pyspark.sql import DataFrame, SparkSession
 
+from palio.language import PALIO
 from palio.protocol.durable.lineage import JournalGap
 from palio.spark.errors import BadEvent, UnknownInput
 from palio.spark.frames import EVENT, PAYLOAD
@@ -66,6 +67,7 @@ def match(
     output: str | None = None,
     overwrite: bool = False,
     event_id: str | None = None,
+    dialect: str = PALIO,
     quarantine: str | None = None,
     storage: str | None = None,
     checkpoint: str | None = None,
@@ -74,20 +76,21 @@ def match(
     """Match the events of a place (Parquet, lines, a lake, journals) against the subscriptions of another.
 
     `output` is a folder for Parquet, a new one unless `overwrite` says otherwise. `event_id` names the column
-    of the id. What cannot be read ends the job (`BadEvent`, `BadSubscriptions`), unless `quarantine` says where
-    to put it with the reason: its folders `events` and `subscriptions`. `storage` is a folder that all
-    executors share. With `checkpoint` events are matched in parts, which are kept there: the same call goes on
-    after an interrupt, with the events that there were when it began.
+    of the id, `dialect` what filters are written in that do not say so themselves. What cannot be read ends the
+    job (`BadEvent`, `BadSubscriptions`), unless `quarantine` says where to put it with the reason: its folders
+    `events` and `subscriptions`. `storage` is a folder that all executors share. With `checkpoint` events are
+    matched in parts, which are kept there: the same call goes on after an interrupt, with the events that there
+    were when it began.
 
     Raises `UnknownInput`, `WrongCheckpoint` and `SourceChanged`, and what `palio.spark.match` raises.
     """
     invalid = "error" if quarantine is None else "skip"
-    filters = _subscriptions(spark, subscriptions, quarantine)
+    filters = _subscriptions(spark, subscriptions, dialect, quarantine)
     whole = events_at(spark, events, id=event_id)
     if quarantine is None:
         _require_readable(whole)
     asked = asked_of("match", events=place_of(events), filters=place_of(subscriptions), event_id=event_id)
-    asked |= {"quarantine": quarantine is not None}
+    asked |= {"quarantine": quarantine is not None} | ({} if dialect == PALIO else {"dialect": dialect})
 
     def read(cut: TablePieces, piece: Piece) -> DataFrame:
         some = cut.read(spark, piece)
@@ -119,6 +122,7 @@ def match_new(
     subscriptions: str,
     output: str,
     *,
+    dialect: str = PALIO,
     quarantine: str | None = None,
     storage: str | None = None,
     told: Callable[[runs.Run, int, int], None] | None = None,
@@ -128,11 +132,11 @@ def match_new(
     `events` are those of a lake or of journals. New events are matched against all subscriptions, old ones
     against those that are new or have changed; much that is new in several runs, of which `told` hears, with
     how many events of how many are done. An interrupt leaves the runs that are done, and the next call costs
-    what is left. `quarantine` and `storage` are those of `match`.
+    what is left. `dialect`, `quarantine` and `storage` are those of `match`.
 
     Raises `UnknownInput`, and what `palio.spark.match_new` raises.
     """
-    filters = _subscriptions(spark, subscriptions, quarantine)
+    filters = _subscriptions(spark, subscriptions, dialect, quarantine)
     positioned = positioned_at(spark, events)
     if positioned is None:
         raise UnknownInput(events, "--new needs events of a lake or a journal, which have positions.")
@@ -150,8 +154,8 @@ def match_new(
     return MatchedNew(output, tuple(done))
 
 
-def _subscriptions(spark: SparkSession, place: str, quarantine: str | None) -> DataFrame:
-    filters = subscriptions_at(spark, place)
+def _subscriptions(spark: SparkSession, place: str, dialect: str, quarantine: str | None) -> DataFrame:
+    filters = subscriptions_at(spark, place, dialect)
     if quarantine is not None:
         _set_aside(bulk.unreadable(filters), quarantine, "subscriptions")
     return filters

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from palio.client import Event
 from palio.client.client import Client
-from palio.language import read_filter
+from palio.language import PALIO, read_filter
 from palio.model.body import Body
 from palio.model.filter import Filter
 from palio.spark.jobs.outputs import write_table
@@ -44,6 +44,7 @@ def reach_back(
     *,
     durable: str,
     broker: str | Ask,
+    dialect: str = PALIO,
     since: Moment = None,
     output: str | None = None,
     each: Callable[[Event], None] | None = None,
@@ -58,7 +59,7 @@ def reach_back(
 
     Raises `NameTaken`, `DataLoss`, `NoLake`, `WrongOption`, and what the broker refuses with.
     """
-    parsed = read_filter(filter).require_satisfiable()
+    parsed = read_filter(filter, dialect).require_satisfiable()
     begin = moment("since", None if since == "all" else since, 0.0)
     ask = partial(with_client, broker) if isinstance(broker, str) else broker
     place = Lake(lake)

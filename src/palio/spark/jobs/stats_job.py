@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 from pyspark.sql import SparkSession
 
-from palio.language import read_filter
+from palio.language import PALIO, read_filter
 from palio.spark.frames import PAYLOAD
 from palio.spark.jobs.checkpoint import (
     LINES,
@@ -56,6 +56,7 @@ def stats(
     subscriptions: str | None = None,
     lake: str | None = None,
     filter: str | None = None,
+    dialect: str = PALIO,
     since: Moment = None,
     until: Moment = None,
     time: str | None = None,
@@ -70,17 +71,20 @@ def stats(
     """Figures of all events of a place: traffic, values, what subscriptions find and could save.
 
     `source` is a lake, journals, Parquet or lines; with `lake` it is journals, whose older part the lake has.
-    `subscriptions` is Parquet or lines. `filter`, `since` and `until` choose among the events; `time` names the
-    attribute that says when, `by` the one by which events are told apart. `report`, `numbers` and `hints` are
-    files to write: a page, JSON, and hints for a broker's index. With `checkpoint` events are looked at in
-    parts, which are kept there: the same call goes on after an interrupt, with what there was when it began.
+    `subscriptions` is Parquet or lines, in `dialect` if they do not say otherwise, as `filter` is. `filter`,
+    `since` and `until` choose among the events; `time` names the attribute that says when, `by` the one by
+    which events are told apart. `report`, `numbers` and `hints` are files to write: a page, JSON, and hints for
+    a broker's index. With `checkpoint` events are looked at in parts, which are kept there: the same call goes
+    on after an interrupt, with what there was when it began.
 
     Raises `UnknownInput`, `WrongOption`, `NothingThere`, `WrongCheckpoint` and `SourceChanged`.
     """
     if filter is not None:
-        read_filter(filter).require_satisfiable()
+        parsed = read_filter(filter, dialect).require_satisfiable()
+        filter = parsed.source or str(parsed)
     times = moment_or_none("since", since), moment_or_none("until", until)
     options = {"filter": filter, "since": since, "until": until, "time": time, "by": by}
+    options |= {} if dialect == PALIO else {"dialect": dialect}
     places = {"filters": subscriptions, "source": source, "lake": lake}
     if checkpoint is None:
         figures = _in_one_pass(spark, places, options, times)
@@ -101,7 +105,7 @@ def _in_one_pass(
 ) -> Figures:
     """Where a store, a broker or a lake can choose by filter and time, it does."""
     filters, source, lake = places["filters"], places["source"] or "", places["lake"]
-    subscriptions = None if filters is None else subscriptions_at(spark, filters)
+    subscriptions = None if filters is None else subscriptions_at(spark, filters, options.get("dialect", PALIO))
     span: dict[str, Any] = dict(zip(("since", "until"), times, strict=True))
     filter, wrong = options["filter"], 0
     with ExitStack() as kept:
@@ -135,7 +139,7 @@ def _in_parts(
     """The same figures, look by look and piece by piece, kept in a folder."""
     filters, source, lake = places["filters"], places["source"] or "", places["lake"]
     filter, time = options["filter"], options["time"]
-    subscriptions = None if filters is None else subscriptions_at(spark, filters)
+    subscriptions = None if filters is None else subscriptions_at(spark, filters, options.get("dialect", PALIO))
     place, url = (source, None) if lake is None else (lake, source)
     span: dict[str, Any] = dict(zip(("since", "until"), times, strict=True))
     chooses = is_journal(source) or is_lake(place)  # a store or a lake chooses by the filter itself

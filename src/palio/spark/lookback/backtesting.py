@@ -19,7 +19,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, functions
 
-from palio.language import read_filter
+from palio.language import PALIO, read_filter
 from palio.matching import MatchIndex
 from palio.matching.projection import WantedColumn, project
 from palio.model.filter import Filter
@@ -53,6 +53,7 @@ def backtest(
     *,
     every: str | Every,
     against: str | Filter | None = None,
+    dialect: str = PALIO,
     time: str = TIME,
     since: Moment = None,
     until: Moment = None,
@@ -65,12 +66,14 @@ def backtest(
     is a column, or else an attribute: a time, or a text such as 2026-11-16 or 2026-11-16T09:30:00Z. What has
     none is counted in a row without `begin`.
 
+    Texts of both filters are in `dialect`.
+
     Events have a `payload`, as those of a lake or a journal (`history`), or a column for each attribute.
     Raises `WrongOption`, `MissingColumn` and `FilterSyntaxError`; the task raises `BadEvent`.
     """
     counting = Counting(
-        _source(filter),
-        None if against is None else _source(against),
+        _source(filter, dialect),
+        None if against is None else _source(against, dialect),
         every=Every.parse(every) if isinstance(every, str) else every,
         time=time,
         column=_column(events, time),
@@ -118,8 +121,8 @@ def span_in(ends: DataFrame) -> tuple[datetime, datetime] | None:
     return begin, end
 
 
-def _source(filter: str | Filter) -> str:
-    parsed = read_filter(filter).require_satisfiable()
+def _source(filter: str | Filter, dialect: str) -> str:
+    parsed = read_filter(filter, dialect).require_satisfiable()
     return parsed.source or str(parsed)
 
 

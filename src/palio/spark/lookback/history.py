@@ -17,7 +17,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession, functions
 from pyspark.sql.types import StructType
 
-from palio.language import read_filter
+from palio.language import PALIO, read_filter
 from palio.model.filter import Filter
 from palio.spark.frames import quoted
 from palio.spark.lake.archiving import position_of
@@ -35,25 +35,26 @@ def history(
     *,
     schema: str | StructType | None = None,
     filter: str | Filter | None = None,
+    dialect: str = PALIO,
     since: Moment = None,
     until: Moment = None,
     **options: Any,
 ) -> DataFrame:
     """Everything that was published: what the lake has, and what the journals of `url` have after that.
 
-    Columns are those of `palio.spark.read`, and so are filter, times and options. Without a `url` it is what
-    the lake has. Raises `NoLake`, and what `read` raises.
+    Columns are those of `palio.spark.read`, and so are filter, dialect, times and options. Without a `url` it
+    is what the lake has. Raises `NoLake`, and what `read` raises.
     """
     place = Lake(lake)
     state = place.state()
     wanted = None if schema is None else struct_of(schema)
-    parsed = None if filter is None else read_filter(filter)
+    parsed = None if filter is None else read_filter(filter, dialect)
     begin, end = moment("since", since, 0.0), moment("until", until, float("inf"))
     old = read_lake(spark, place, schema=wanted, filter=parsed, since=begin, until=end, state=state)
     if url is None:
         return old
     options |= {"startingOffsets": json.dumps(position_of(state).to_json())}
-    limits = {"filter": filter, "since": begin, "until": end, **options}
+    limits = {"filter": parsed, "since": begin, "until": end, **options}
     new = _in_branches(state, wanted, lambda columns: read(spark, url, schema=columns, **limits))
     return old.unionByName(new)
 

@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 from palio.client.blocking import LoopThread
 from palio.client.client import Client
 from palio.client.durable import DurableSubscription
-from palio.language import read_filter
+from palio.language import PALIO, read_filter
 from palio.model.errors import FilterDiffers, NoSuchSubscription
 from palio.model.filter import Filter
 from palio.spark.errors import DataLoss, JournalForked, NameTaken
@@ -44,6 +44,7 @@ def reach_back(
     filter: str | Filter,
     *,
     durable: str,
+    dialect: str = PALIO,
     since: Moment = None,
     schema: str | StructType | None = None,
 ) -> DataFrame:
@@ -58,7 +59,7 @@ def reach_back(
     """
     place = Lake(lake)
     state = place.state()
-    parsed = read_filter(filter)
+    parsed = read_filter(filter, dialect)
     begin = moment("since", since, 0.0)
     with_client(address, lambda client: follow_from(client, parsed, durable, position_of(state), begin))
     wanted = None if schema is None else struct_of(schema)

@@ -27,6 +27,7 @@ from palio.model.errors import InvalidNotification
 from palio.spark.arrow import Batches
 from palio.spark.errors import BadEvent
 from palio.spark.frames import (
+    DIALECT,
     EVENT,
     FILTER,
     PARTITIONS_A_CORE,
@@ -37,6 +38,7 @@ from palio.spark.frames import (
     quoted,
     require_attributes,
     require_columns,
+    said_filters,
     spread,
 )
 from palio.spark.matching.shards import Shards, build_shards, ids_file, index_file, parsed
@@ -63,10 +65,10 @@ def match(
     """The pairs (event_id, subscription_id) of events and the subscriptions whose filter they satisfy.
 
     `events` has `event_id` and a column for each attribute, null being absent; or, instead of these, a binary
-    column `payload` of encoded notifications. `subscriptions` has `subscription_id` and `filter`, the text.
-    Ids are of any type and come out as they went in; every row counts, as in a join. The index is built at
-    once, all else when the result is asked for; whoever matches against the same subscriptions again gives
-    what `build_shards` gave.
+    column `payload` of encoded notifications. `subscriptions` has `subscription_id` and `filter`, the text;
+    what that is written in may be in `dialect`. Ids are of any type and come out as they went in; every row
+    counts, as in a join. The index is built at once, all else when the result is asked for; whoever matches
+    against the same subscriptions again gives what `build_shards` gave.
 
     `invalid` is "error", or "skip" for leaving out what cannot be read; `unreadable` lists it. `partitions`
     is how many parts events are spread over, four for each core unless it is given; 0 leaves them as they
@@ -98,12 +100,15 @@ def match(
 def unreadable(frame: DataFrame) -> DataFrame:
     """What `match` with invalid="skip" leaves out, with the reason.
 
-    For subscriptions (subscription_id, filter, reason); for events with a `payload` (event_id, payload,
-    reason).
+    For subscriptions (subscription_id, filter, reason), with `dialect` where it was there; for events with a
+    `payload` (event_id, payload, reason).
     """
-    names = [SUBSCRIPTION, FILTER] if FILTER in frame.columns else [EVENT, PAYLOAD]
-    require_columns("subscriptions or events", frame, *names)
-    kept = frame.select(*names)
+    if FILTER in frame.columns:
+        said = said_filters(frame)
+        kept = said if DIALECT in frame.columns else said.drop(DIALECT)
+    else:
+        require_columns("subscriptions or events", frame, EVENT, PAYLOAD)
+        kept = frame.select(EVENT, PAYLOAD)
     return kept.mapInArrow(_unreadable, StructType([*kept.schema.fields]).add("reason", "string"))
 
 
@@ -197,6 +202,6 @@ def _problem_of(payload: bytes | None) -> str | None:
 def _unreadable(batches: Batches) -> Batches:
     for batch in batches:
         read = parsed if batch.schema.names[1] == FILTER else _problem_of
-        found = map(read, batch.column(1).to_pylist())
+        found = map(read, *(column.to_pylist() for column in batch.columns[1:]))
         reasons = pa.array([one if isinstance(one, str) else None for one in found], pa.string())
         yield batch.append_column("reason", reasons).filter(reasons.is_valid())

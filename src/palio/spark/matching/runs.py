@@ -3,7 +3,7 @@
 A folder holds the pairs of all runs. A run matches the events that came since the last one against all
 subscriptions, and those that were there before against the subscriptions that are new or have changed. Three
 keys make that exact: an event's position (journal, sequence), a subscription's id, and its revision: a column
-of that name, or a hash of the filter's text.
+of that name, or a hash of the filter's text and dialect.
 
 A run keeps, for each subscription that it saw, since which run it has had its revision. Pairs of earlier runs
 belong to a filter that is no longer there; so the pairs that count are those of a run not before that one, of
@@ -34,9 +34,10 @@ from typing import Any
 import msgspec
 from pyspark.sql import DataFrame, SparkSession, functions
 
+from palio.language import PALIO
 from palio.protocol.durable.lineage import JournalGap, Lineage
 from palio.spark.errors import DoubledSubscriptions, RunsChanged, RunsDamaged
-from palio.spark.frames import EVENT, FILTER, SUBSCRIPTION, require_columns
+from palio.spark.frames import DIALECT, EVENT, FILTER, SUBSCRIPTION, require_columns, said_filters
 from palio.spark.matching.bulk import match
 from palio.spark.matching.shards import Shards, build_shards
 from palio.spark.runtime.folders import shared_folder
@@ -99,7 +100,8 @@ def match_new(
 ) -> Run:
     """Match what is new, and add it to the folder; `matches` reads all of it. Returns the last run.
 
-    `events` has `journal` and `sequence` beside what `match` needs; `subscriptions` may have a `revision`.
+    `events` has `journal` and `sequence` beside what `match` needs; `subscriptions` may have a `revision`
+    and a `dialect`.
     The folder is one that driver and executors reach under the same path. Raises what `match` raises,
     `DoubledSubscriptions`, and `RunsChanged` if another run was faster.
 
@@ -225,15 +227,20 @@ def _known_since(
     spark: SparkSession, folder: Path, subscriptions: DataFrame, last: Run, number: int
 ) -> DataFrame:
     """Subscriptions with their revision, and the run since which they have had it."""
-    revision = subscriptions[REVISION] if REVISION in subscriptions.columns else functions.xxhash64(FILTER)
-    given = subscriptions.select(SUBSCRIPTION, revision.alias(REVISION), FILTER)
+    revised = REVISION in subscriptions.columns
+    given = said_filters(subscriptions, *([REVISION] if revised else []))
+    if not revised:
+        # A hash passes over what is null: in our own language it is that of the text alone.
+        other = functions.nullif(functions.col(DIALECT), functions.lit(PALIO))
+        given = given.withColumn(REVISION, functions.xxhash64(FILTER, other))
+    given = given.select(SUBSCRIPTION, REVISION, FILTER, DIALECT)
     this = functions.lit(number)
     if not last.number:
         return given.withColumn(_SINCE, this)
-    known = spark.read.parquet(str(folder / last.subscriptions)).drop(FILTER)
+    known = spark.read.parquet(str(folder / last.subscriptions)).drop(FILTER, DIALECT)
     since = functions.coalesce(functions.col(_SINCE), this).alias(_SINCE)
     joined = given.join(known, [SUBSCRIPTION, REVISION], "left")
-    return joined.select(SUBSCRIPTION, REVISION, FILTER, since)
+    return joined.select(SUBSCRIPTION, REVISION, FILTER, DIALECT, since)
 
 
 def _written(table: DataFrame, place: Path) -> DataFrame:

@@ -25,13 +25,13 @@ import pyarrow as pa
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame
 
-from palio.language import read_filter
+from palio.language import PALIO, read_filter
 from palio.matching import MatchIndex
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
 from palio.spark.arrow import Batches, arrow_schema, batch_of
 from palio.spark.errors import BadSubscriptions
-from palio.spark.frames import FILTER, SUBSCRIPTION, require_columns, travels_by_artifacts
+from palio.spark.frames import SUBSCRIPTION, said_filters, travels_by_artifacts
 from palio.spark.runtime.folders import shared_folder
 from palio.spark.runtime.scratch import scratch_folder
 from palio.spark.runtime.workers import give_back
@@ -92,6 +92,8 @@ def build_shards(
 ) -> Shards:
     """Build the index of a table with `subscription_id`, of any type, and `filter`, the text.
 
+    With a column `dialect`, it says what the texts are written in.
+
     `invalid` says what becomes of a filter that cannot be read: "error" raises `BadSubscriptions`, "skip"
     leaves it out (`unreadable` shows which those are). `storage` is a folder that all executors can write to
     and read; without one the files become artifacts, or lie in a temporary folder if all of Spark is on this
@@ -99,8 +101,7 @@ def build_shards(
     """
     if invalid not in ("error", "skip"):
         raise ValueError(f'invalid is "error" or "skip", not {invalid!r}.')
-    require_columns("subscriptions", subscriptions, SUBSCRIPTION, FILTER)
-    given = subscriptions.select(SUBSCRIPTION, FILTER)
+    given = said_filters(subscriptions)
     spark = subscriptions.sparkSession
     folder: str | None = None
     if storage is not None:
@@ -189,8 +190,8 @@ class _Reading(msgspec.Struct, eq=False):
         for batch in batches:
             ids = batch.column(0)
             taken = []
-            for row, text in enumerate(batch.column(1).to_pylist()):
-                filter = parsed(text)
+            for row, said in enumerate(zip(*(column.to_pylist() for column in batch.columns[1:]), strict=True)):
+                filter = parsed(*said)
                 if isinstance(filter, Filter):
                     taken.append(row)
                     if len(self.attributes) <= _NAMED_ATTRIBUTES:
@@ -209,12 +210,12 @@ class _Reading(msgspec.Struct, eq=False):
         self.unreadable += 1
 
 
-def parsed(text: str | None) -> Filter | str:
-    """A filter, or why it is none."""
+def parsed(text: str | None, dialect: str | None = None) -> Filter | str:
+    """A filter, or why it is none. Without a dialect it is in our own language."""
     if text is None:
         return "There is no filter; `true` is the one that everything satisfies."
     try:
-        return read_filter(text)
+        return read_filter(text, PALIO if dialect is None else dialect)
     except PalioError as problem:
         return str(problem)
 

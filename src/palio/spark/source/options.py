@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from palio.language import read_filter
+from palio.language import PALIO, read_filter, require_dialect
 from palio.model.filter import Filter
 from palio.spark.errors import WrongOption
 from palio.spark.source.journals import WantedEvents, require_open
@@ -20,7 +20,7 @@ from palio.spark.source.offsets import Offset
 # Sequences in one partition. Small enough for a task to be repeated without regret.
 ROWS_PER_PARTITION = 250_000
 READING = (
-    "url", "path", "filter", "since", "until", "pushdown", "rowsPerPartition", "failOnDataLoss",
+    "url", "path", "filter", "dialect", "since", "until", "pushdown", "rowsPerPartition", "failOnDataLoss",
     "maxRowsPerTrigger", "startingOffsets", "endingOffsets", "reader",
 )  # fmt: skip
 
@@ -56,8 +56,9 @@ def read_options(given: Mapping[str, str]) -> ReadOptions:
         raise WrongOption("url", "Say which broker or store: palio://…, sqlite:///… or postgresql://….")
     require_open(url)
     require_known(given, READING)
+    dialect = require_dialect(options.get("dialect", PALIO))
     if (filter := options.get("filter")) is not None:
-        read_filter(filter)
+        filter = in_our_words(filter, dialect)
     read = ReadOptions(
         url,
         filter,
@@ -74,6 +75,12 @@ def read_options(given: Mapping[str, str]) -> ReadOptions:
     if read.since >= read.until:
         raise WrongOption("since", "It is not before until.")
     return read
+
+
+def in_our_words(filter: str | Filter, dialect: str) -> str:
+    """The text of a filter in our own language. Raises what `read_filter` raises."""
+    read = read_filter(filter, dialect)
+    return read.source or str(read)
 
 
 def require_known(given: Mapping[str, str], known: Iterable[str]) -> None:

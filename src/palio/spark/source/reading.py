@@ -8,12 +8,14 @@ from typing import Any
 from pyspark.sql import DataFrame, Observation, SparkSession, functions
 from pyspark.sql.types import StructType
 
+from palio.language import PALIO
 from palio.model.filter import Filter
 from palio.model.moments import written_moment
 from palio.spark.source.columns import UNCONVERTED
 from palio.spark.source.format import register
 from palio.spark.source.journals import absolute
 from palio.spark.source.moments import Moment, moment
+from palio.spark.source.options import in_our_words
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
@@ -53,6 +55,7 @@ def read(
     *,
     schema: str | StructType | None = None,
     filter: str | Filter | None = None,
+    dialect: str = PALIO,
     since: Moment = None,
     until: Moment = None,
     pushdown: bool = False,
@@ -62,16 +65,17 @@ def read(
     """The events in the journals of a broker (`palio://…`) or of a store (`sqlite:///…`, `postgresql://…`).
 
     Without a schema the columns are journal, sequence, id, time, publisher and payload, of which the last is
-    the truth; with one, attributes by their names (see `source.columns`). `filter`, and the times from
-    which on and before which events are wanted, are evaluated where the journals are. With `pushdown` Spark's
-    own `where` is, too: for a DataFrame that is used once. `counter` counts what came.
+    the truth; with one, attributes by their names (see `source.columns`). `filter`, a text in `dialect`, and
+    the times from which on and before which events are wanted, are evaluated where the journals are. With
+    `pushdown` Spark's own `where` is, too: for a DataFrame that is used once. `counter` counts what came.
 
     Raises `WrongOption`, `WrongSchema` and `FilterSyntaxError`; what the journals raise comes with the action.
     """
     register(spark)
     if pushdown:
         spark.conf.set(PUSHDOWN, "true")
-    chosen = _options(url, filter, since, until, {"pushdown": pushdown, **options})
+    said = None if filter is None else in_our_words(filter, dialect)
+    chosen = _options(url, said, since, until, {"pushdown": pushdown, **options})
     reader = spark.read.format("palio").options(**chosen)
     if schema is None:
         frame = reader.load()
@@ -91,6 +95,7 @@ def read_stream(
     *,
     schema: str | StructType | None = None,
     filter: str | Filter | None = None,
+    dialect: str = PALIO,
     since: Moment = None,
     until: Moment = None,
     **options: Any,
@@ -101,16 +106,17 @@ def read_stream(
     `failOnDataLoss` (true), `reader`: a name under which journals are kept for it until it has read them.
     """
     register(spark)
-    reader = spark.readStream.format("palio").options(**_options(url, filter, since, until, options))
+    said = None if filter is None else in_our_words(filter, dialect)
+    reader = spark.readStream.format("palio").options(**_options(url, said, since, until, options))
     return (reader if schema is None else reader.schema(schema)).load()
 
 
 def _options(
-    url: str, filter: str | Filter | None, since: Moment, until: Moment, more: dict[str, Any]
+    url: str, filter: str | None, since: Moment, until: Moment, more: dict[str, Any]
 ) -> dict[str, str]:
     options = {name: str(value) for name, value in more.items()} | {"url": absolute(url)}
     if filter is not None:
-        options["filter"] = filter.source or str(filter) if isinstance(filter, Filter) else filter
+        options["filter"] = filter
     for name, value in (("since", since), ("until", until)):
         if value is not None and math.isfinite(seconds := moment(name, value, math.inf)):
             options[name] = written_moment(seconds)

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 
 import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from palio.model.constraint import Constraint
+from palio.language import PALIO, read_filter
 from palio.model.errors import PalioError
-from palio.model.expression import And, Condition, Expression, Not, Or, condition_text
+from palio.model.expression import Condition, condition_text, conditions
 from palio.model.parser import parse
 from palio.spark.arrow import Batches, arrow_schema
-from palio.spark.frames import FILTER, SUBSCRIPTION
+from palio.spark.frames import said_filters
 
 CONSTRAINTS = "attribute string, operator string, text string, subscriptions bigint"
 # Longer ones (an `in` with a thousand values) are no news that a report could bring.
@@ -23,22 +22,8 @@ _LONGEST_TEXT = 1_000
 
 def constraints_of(subscriptions: DataFrame) -> DataFrame:
     """Each constraint once: (attribute, operator, text, subscriptions). Unreadable filters have none."""
-    found = subscriptions.select(SUBSCRIPTION, FILTER).mapInArrow(_found, CONSTRAINTS)
+    found = said_filters(subscriptions).mapInArrow(_found, CONSTRAINTS)
     return found.groupBy("attribute", "operator", "text").agg(f.sum("subscriptions").alias("subscriptions"))
-
-
-def conditions(expression: Expression) -> Iterator[tuple[str, Constraint]]:
-    """All that an expression compares, whatever it is joined with, attribute by attribute."""
-    waiting = [expression]
-    while waiting:
-        one = waiting.pop()
-        match one:
-            case Condition():
-                yield one.attribute, one.constraint
-            case Not():
-                waiting.append(one.operand)
-            case And() | Or():
-                waiting.extend(one.operands)
 
 
 def equal_to(text: str) -> tuple[str, str | int | float | bool] | None:
@@ -59,9 +44,12 @@ def _found(batches: Batches) -> Batches:
     schema = arrow_schema(CONSTRAINTS)
     for batch in batches:
         counted: Counter[tuple[str, str, str]] = Counter()
-        for text in batch.column(1).to_pylist():
+        for text, dialect in zip(*(column.to_pylist() for column in batch.columns[1:]), strict=True):
             try:
-                found = set(conditions(parse(text or "")))
+                # As it was written, or else as it was understood.
+                ours = dialect == PALIO
+                whole = parse(text or "") if ours else read_filter(text or "", dialect).expression
+                found = set(conditions(whole))
             except PalioError:
                 continue
             said = {(name, one.operator, condition_text(name, one)) for name, one in found}

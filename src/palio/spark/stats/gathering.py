@@ -18,7 +18,7 @@ from palio.language import read_filter
 from palio.matching.saving import saved
 from palio.model.filter import Filter
 from palio.spark.errors import NothingThere
-from palio.spark.frames import FILTER, SUBSCRIPTION, require_columns
+from palio.spark.frames import DIALECT, FILTER, SUBSCRIPTION, require_columns, said_filters
 from palio.spark.matching.shards import Shards, build_shards, parsed
 from palio.spark.stats import event_scans, figures
 from palio.spark.stats.constraints import constraints_of
@@ -66,12 +66,12 @@ def gather(
     """All figures of a table of events, and of subscriptions if there are some.
 
     `events` are as `palio.spark.read` and `history` give them, or have a column for each attribute;
-    `subscriptions` have `subscription_id` and `filter`. `filter`, and the times `since` and `until` (seconds
-    since 1970), choose among the events. `time` names the column or the attribute that says when, and `by` the
-    attribute whose values are told apart over time: `class` if there is one, or else the publisher. Events are
-    kept by Spark (memory, then disk) between looks unless `keep` is false. `unreadable` is how many were left
-    out before. In place of the table, `events` may be `Looks`, to look at them in parts, each as often as there
-    are `LOOKS`.
+    `subscriptions` have `subscription_id`, `filter` and perhaps `dialect`. `filter`, and the times `since` and
+    `until` (seconds since 1970), choose among the events. `time` names the column or the attribute that says
+    when, and `by` the attribute whose values are told apart over time: `class` if there is one, or else the
+    publisher. Events are kept by Spark (memory, then disk) between looks unless `keep` is false. `unreadable`
+    is how many were left out before. In place of the table, `events` may be `Looks`, to look at them in parts,
+    each as often as there are `LOOKS`.
 
     Filters that cannot be read are counted and left out. Raises `NothingThere` if there are no events, or no
     subscriptions where some were given; `WrongOption`, `MissingColumn` and `UnsupportedColumn`.
@@ -310,7 +310,7 @@ class _Matched:
             reach[0] = events - sum(reach.values())
         # A filter that cannot be read finds nothing, but that is another matter.
         unmatched = by_share.pop(None, 0) - self.unreadable
-        readable = [row for row in self.never if not isinstance(parsed(row[FILTER]), str)]
+        readable = [row for row in self.never if not isinstance(parsed(row[FILTER], row[DIALECT]), str)]
         return figures.Hits(
             subscriptions=self.subscriptions,
             unreadable=self.unreadable,
@@ -350,9 +350,9 @@ def _subscription(row: Any, events: int) -> figures.SubscriptionHits:
 
 def _savings(subscriptions: DataFrame, count: int) -> figures.Savings:
     """Filters are compared here, on the driver: so many that this takes seconds, chosen by their hash."""
-    short = subscriptions.where(f.length(FILTER) <= _LONGEST_COMPARED).select(FILTER)
+    short = said_filters(subscriptions).where(f.length(FILTER) <= _LONGEST_COMPARED).select(FILTER, DIALECT)
     if count > MOST_COMPARED:
         short = short.orderBy(f.xxhash64(FILTER)).limit(MOST_COMPARED)
-    filters = [parsed(row[FILTER]) for row in short.collect()]
+    filters = [parsed(row[FILTER], row[DIALECT]) for row in short.collect()]
     found = saved(one for one in filters if isinstance(one, Filter))
     return figures.Savings(count, found.filters, found.distinct, found.covering, found.merging)

@@ -19,7 +19,7 @@ from pyspark.sql.types import StructType
 
 from palio.matching import MatchIndex
 from palio.spark.arrow import Batches
-from palio.spark.frames import FILTER, SUBSCRIPTION
+from palio.spark.frames import DIALECT, FILTER, SUBSCRIPTION, said_filters
 from palio.spark.matching.bulk import matched_rows, open_shard
 from palio.spark.matching.shards import Shards
 from palio.spark.stats.event_scans import Places, step_numbers, summed
@@ -50,13 +50,13 @@ def reached(
 
 
 def hit_rates(subscriptions: DataFrame, counted: DataFrame) -> DataFrame:
-    """Each subscription with its number of hits: (subscription_id, filter, hits).
+    """Each subscription with its number of hits: (subscription_id, filter, dialect, hits).
 
     Subscriptions of one id share their number.
     """
     hits = counted.where(f.col("what") == _SUBSCRIPTION).select(SUBSCRIPTION, f.col("events").alias(HITS))
-    joined = subscriptions.select(SUBSCRIPTION, FILTER).join(hits, SUBSCRIPTION, "left")
-    return joined.select(SUBSCRIPTION, FILTER, f.coalesce(f.col(HITS), f.lit(0)).alias(HITS))
+    joined = said_filters(subscriptions).join(hits, SUBSCRIPTION, "left")
+    return joined.select(SUBSCRIPTION, FILTER, DIALECT, f.coalesce(f.col(HITS), f.lit(0)).alias(HITS))
 
 
 # On an executor

@@ -10,18 +10,20 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession, Window, functions
 
-from palio.model import jsontext
+from palio.language import PALIO, read_entry, require_dialect
 from palio.model.errors import PalioError
 from palio.model.formats import JSON_LINES, Reading, file_format
 from palio.spark.arrow import Batches, arrow_schema
 from palio.spark.errors import UnknownInput
 from palio.spark.frames import (
+    DIALECT,
     EVENT,
     FILTER,
     PARTITIONS_A_CORE,
@@ -86,14 +88,21 @@ def partitions_of(spark: SparkSession, place: str, events: DataFrame) -> int | N
     return 0 if lies_evenly(events, cores) else None
 
 
-def subscriptions_at(spark: SparkSession, place: str) -> DataFrame:
+def subscriptions_at(spark: SparkSession, place: str, dialect: str = PALIO) -> DataFrame:
     """Subscriptions: Parquet with the columns, or lines `{"id": …, "filter": "…"}`.
 
-    A filter without an id has the number of its line. Raises `UnknownInput`.
+    A filter without an id has the number of its line; one that does not say what it is written in is in
+    `dialect`. Raises `UnknownInput` and `UnknownDialect`.
     """
+    require_dialect(dialect)
     if has_lines(place):
-        return _mapped(spark, place, _subscription, f"{SUBSCRIPTION} string, {FILTER} string")
-    return parquet_at(spark, place)
+        columns = f"{SUBSCRIPTION} string, {FILTER} string, {DIALECT} string"
+        return _mapped(spark, place, partial(_subscription, dialect=dialect), columns)
+    found = parquet_at(spark, place)
+    if dialect == PALIO:
+        return found
+    said = [found[DIALECT].cast("string")] if DIALECT in found.columns else []
+    return found.withColumn(DIALECT, functions.coalesce(*said, functions.lit(dialect)))
 
 
 def table_at(spark: SparkSession, place: str) -> DataFrame:
@@ -225,18 +234,14 @@ def _event(number: str, line: str) -> list[tuple[Any, ...]]:
     return [(one.id or place, one.encode(), None) for place, (_, one) in zip(places, parts, strict=True)]
 
 
-def _subscription(number: str, line: str) -> list[tuple[Any, ...]]:
-    text = line.strip()
-    if text.startswith("#"):
+def _subscription(number: str, line: str, *, dialect: str) -> list[tuple[Any, ...]]:
+    if line.lstrip().startswith("#"):
         return []
-    if not text.startswith("{"):
-        return [(number, text)]
     try:
-        document = jsontext.read(text)
+        said = read_entry(line, number, dialect)
     except PalioError:
-        return [(number, text)]  # which is no filter, and will be found to be none
-    filter = document.get("filter")
-    return [(str(document.get("id", number)), filter if filter is None or isinstance(filter, str) else text)]
+        return [(number, line.strip(), PALIO)]  # which is no filter, and will be found to be none
+    return [(str(said.id), said.text, said.dialect)]
 
 
 def _mapped(
