@@ -395,6 +395,13 @@ def test_integers_are_told_from_strings_that_are_cast_to_them():
     assert palio.Filter.parse("int price > 100 or exists(string price)").covers(found)
 
 
+def test_so_they_are_beside_comparisons_of_texts():
+    texts = "type = 'a' AND source = 'b' AND subject = 'c'"
+    ours = 'type = "a" and source = "b" and subject = "c"'
+    found = read_filter(f"{texts} AND price > 100", "cesql")
+    assert found.covers(palio.Filter.parse(f"{ours} and int price between 200 and 300"))
+
+
 def test_what_makes_too_many_conjunctions_is_left_to_residuals():
     text = " AND ".join(f"(a{number} = 'x' OR b{number} = 'y')" for number in range(8))
     found = read_filter(f"type = 't' AND {text}", "cesql")

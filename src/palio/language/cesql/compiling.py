@@ -37,7 +37,6 @@ MAX_SIDES = 2_048
 # Comparisons of numbers whose strings are told from their integers; each one doubles the conjunctions.
 MAX_TOLD_APART = 2
 
-_NUMBERS = frozenset(NUMBER_COMPARISONS)
 _JOINTS = frozenset(("cesql.and", "cesql.or", "cesql.xor", "cesql.not"))
 _RESULTS = ((INTEGERS, "an Integer"), (STRINGS, "a String"))
 
@@ -89,8 +88,7 @@ class _Sides:
 
     def __init__(self, formula: Formula) -> None:
         self.count = 0
-        numbers = sum([type(part) is Call and part.function in _NUMBERS for part in parts(formula)])
-        self.together = numbers > MAX_TOLD_APART
+        self.together = sum(map(_compares_a_number, parts(formula))) > MAX_TOLD_APART
 
     def selecting(self, formula: Formula) -> Expression:
         """Where the whole comes to the Boolean true."""
@@ -174,6 +172,12 @@ class _Sides:
         if isinstance(value, Failed):
             return NEVER
         return Leaf(Always(value), TRUE, lambda: Always(not value))
+
+
+def _compares_a_number(formula: Formula) -> bool:
+    if type(formula) is not Call or formula.function not in NUMBER_COMPARISONS:
+        return False
+    return any(type(operand) is Constant and type(operand.value) is int for operand in formula.operands)
 
 
 def _joint(formula: Formula) -> tuple[str, tuple[Formula, ...]]:
