@@ -11,6 +11,7 @@ enum {
     KIND_PRESENCE, /* that an attribute is there */
     KIND_PREFIX, KIND_SUFFIX, KIND_FACTOR, /* that a string begins so, ends so, has this in it */
     KIND_BYTES_PREFIX, KIND_BYTES_SUFFIX, KIND_BYTES_FACTOR,
+    KIND_FOLDED,     /* what a string is once its letters of ASCII are small */
     KIND_ELEMENT = 16 /* added to any of these: that a list has such an element */
 };
 
@@ -176,7 +177,7 @@ typedef struct {
 #define PART_MOST 64u
 
 #define TEXT_KINDS (1u << KIND_STRING | 1u << KIND_BYTES | 1u << KIND_PREFIX | 1u << KIND_SUFFIX | 1u << KIND_FACTOR \
-                    | 1u << KIND_BYTES_PREFIX | 1u << KIND_BYTES_SUFFIX | 1u << KIND_BYTES_FACTOR)
+                    | 1u << KIND_BYTES_PREFIX | 1u << KIND_BYTES_SUFFIX | 1u << KIND_BYTES_FACTOR | 1u << KIND_FOLDED)
 #define FACTOR_KINDS (1u << KIND_FACTOR | 1u << KIND_BYTES_FACTOR)
 
 INLINE uint32_t kind_within(uint32_t kind) { return kind & (KIND_ELEMENT - 1u); } /* KIND_ELEMENT is a power of two */
