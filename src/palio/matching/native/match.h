@@ -93,7 +93,10 @@ static void read_column(Index *index, Workspace *work, uint32_t number, int64_t 
         if (value.kind == KIND_ABSENT) continue;
         note_presence(index, work, number, e, stride);
         if (!attribute->equality) continue;
-        if (equality_payload(value, &kind, &payload) && attribute->equality >> kind & 1)
+        if (value.kind == KIND_STRING) { /* nearly all that is compared for equality */
+            if (attribute->equality >> KIND_STRING & 1)
+                note_value(index, work, number, KIND_STRING, 0, value.as.text, value.length, e, stride);
+        } else if (equality_payload(value, &kind, &payload) && attribute->equality >> kind & 1)
             note_value(index, work, number, kind, payload, value.as.text, value.length, e, stride);
         if (attribute->equality & MORE_KINDS) note_more(index, work, number, value, e, stride);
     }
