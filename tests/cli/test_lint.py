@@ -113,7 +113,9 @@ def test_what_is_computed_for_every_event_is_told(command):
 
 def test_filters_that_nothing_finds_are_named(command):
     pytest.importorskip("palio.matching.core", reason="without the compiled core every filter is asked")
-    text = 'x matches "*a*b*"\nz matches "*abc*d*"\nx regex "[a-z]+"\nx like "%a%b%" and y = 1\ny = 2 or x > "a"\n'
+    text = (
+        'x matches "*a*b*"\nz matches "*abc*d*"\nx regex "[a-z]+"\nx like "%a%b%" and y = 1\ny = 2 or x > "a"\n'
+    )
     result = command("lint", "-", "--json", input=text)
     assert findings(result) == [(1, 1, "asked", None), (3, 3, "asked", None), (5, 5, "asked", None)]
     assert "nothing to be looked up by" in json.loads(result.stdout.splitlines()[0])["message"]

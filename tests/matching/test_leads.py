@@ -289,6 +289,35 @@ def test_a_hostile_glob_takes_some_steps_a_character(pattern, text):
     assert steps([f'x matches "{pattern}"'], text) <= 8 * len(text)
 
 
+@pytest.mark.parametrize(
+    "condition",
+    [
+        'x like "%a%a%a%b"',
+        'x regex "(a*)*b"',
+        'x regex "(.*a){12}b"',
+        'x regex ".*[ab]{3}aaaa.*"',
+        f'x = "{"a" * 300}" ignoring case',
+        'x in network "10.0.0.0/8"',
+    ],
+)
+def test_a_hostile_pattern_takes_some_steps_a_character(condition):
+    for text in ("a" * LONG, "aA" * (LONG // 2), "10." * (LONG // 3)):
+        assert steps([condition] * 2, text) <= 8 * len(text)
+
+
+def test_patterns_are_asked_only_of_texts_that_have_their_literals():
+    filters = [f'x like "%needle {number}_%"' for number in range(40)]
+    filters += [f'x regex ".*(pin|nail) {number}[a-z]+"' for number in range(40)]
+    filters += [f'x in network "10.{number}.0.0/16"' for number in range(40)]
+    filters += [f'x = "Needle {number}" ignoring case' for number in range(40)]
+    index = palio.MatchIndex(enumerate(filters))
+    assert index.statistics().asked == 0
+    hay = "hay and more hay " * 20
+    assert steps(filters, hay) <= 8 * len(hay)
+    assert steps(filters, "10.7.1.1") <= 60
+    assert steps(filters, "nEEDLE 7") <= 80
+
+
 def test_a_factor_that_every_event_has_is_asked_of_its_own_filters_only():
     common = [f'x contains "common" and y = {number}' for number in range(1_000)]
     assert steps(common, "a common text") < 100

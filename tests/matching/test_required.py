@@ -11,7 +11,7 @@ from palio.matching.leads import Literals, literals
 from palio.matching.required import required
 from palio.model import networks
 from palio.model.folding import folded_ascii
-from palio.model.questions import IgnoringCase, InNetwork, Like, RegexMatches, variants_of
+from palio.model.questions import IgnoringCase, Like, RegexMatches, variants_of
 from palio.model.regexp import shape_of
 from palio.model.regular import Chain, Letter, OneOf, Repeated
 from tests.slices import sliced
@@ -56,7 +56,8 @@ def test_what_a_pattern_of_sql_is_found_by(pattern, found):
 
 
 @pytest.mark.parametrize(
-    ("text", "folded"), [("Palio", "palio"), ("K-9 \u017fea", "k-9 sea"), ("日本 A", "日本 a"), ("Café", None), ("ß", None)]
+    ("text", "folded"),
+    [("Palio", "palio"), ("K-9 \u017fea", "k-9 sea"), ("日本 A", "日本 a"), ("Café", None), ("ß", None)],
 )
 def test_case_is_folded_where_letters_are_those_of_ascii(text, folded):
     assert folded_ascii(variants_of(text)) == folded
@@ -90,7 +91,9 @@ def drawn_text(draw: random.Random, shape) -> str:
 def drawn_pattern(draw: random.Random, depth: int) -> str:
     pieces = []
     for _ in range(draw.randint(1, 5)):
-        piece = draw.choice(("abc", "xyz", "a", "b", ".", "[ab]", "[a-c]", "[^a]", "é", "0123456789" * 2, "[a-z]", "1"))
+        piece = draw.choice(
+            ("abc", "xyz", "a", "b", ".", "[ab]", "[a-c]", "[^a]", "é", "0123456789" * 2, "[a-z]", "1")
+        )
         if depth and draw.random() < 0.4:
             piece = f"({drawn_pattern(draw, depth - 1)})"
         elif len(piece) > 1 and piece[0] != "[":
@@ -156,11 +159,18 @@ def test_every_address_of_a_network_begins_so(seed):
         network = kind((address >> (bits - length) << (bits - length), length))
         text = networks.canonical_network(str(network))
         found = networks.beginnings(text)
-        for number in {0, network.num_addresses - 1, *(draw.randrange(network.num_addresses) for _ in range(20))}:
+        for number in {
+            0,
+            network.num_addresses - 1,
+            *(draw.randrange(network.num_addresses) for _ in range(20)),
+        }:
             one = str(network[number])
             if "." in one and ":" in one:
                 continue  # IPv4 within IPv6, which Pythons write differently
-            assert palio.Filter.parse(f'x in network "{text}"').matches(palio.Notification({"x": one})), (text, one)
+            assert palio.Filter.parse(f'x in network "{text}"').matches(palio.Notification({"x": one})), (
+                text,
+                one,
+            )
             assert not found or one.startswith(found), (text, one)
 
 
@@ -185,7 +195,9 @@ def drawn_condition(draw: random.Random) -> str:
             parts = (".*", "(error|warning)", "[Pp]alio", "kiosk?", "[0-9]+", "caf[eé]", "(ab)+", ".")
             return f'{name} regex "{"".join(draw.choice(parts) for _ in range(draw.randint(1, 4)))}"'
         case 4:
-            chosen = draw.choice(("10.0.0.0/8", "10.1.2.0/23", "2001:db8::/32", "::/0", "0.0.0.0/0", "fe80::/10"))
+            chosen = draw.choice(
+                ("10.0.0.0/8", "10.1.2.0/23", "2001:db8::/32", "::/0", "0.0.0.0/0", "fe80::/10")
+            )
             return f'{name} in network "{chosen}"'
         case _:
             return f'{name} contains "{word[:4]}"'
@@ -205,14 +217,27 @@ def drawn_filter(draw: random.Random) -> str:
 
 def drawn_value(draw: random.Random):
     def text() -> str:
-        pieces = (*WORDS, *WORDS, "Error", "PALIO", "\u212aio\u017fk", "STRASSE", "\u1e9e", "aba", "color", "\n")
+        pieces = (
+            *WORDS,
+            *WORDS,
+            "Error",
+            "PALIO",
+            "\u212aio\u017fk",
+            "STRASSE",
+            "\u1e9e",
+            "aba",
+            "color",
+            "\n",
+        )
         return "".join(draw.choice(pieces) for _ in range(draw.randint(0, 3)))
 
     match draw.randrange(5):
         case 0:
             return [text() for _ in range(draw.randint(0, 3))]
         case 1:
-            return draw.choice(("10.1.2.3", "10.1.3.255", "2001:db8::1", "fe80::1", "fea0::", "::", "010.1.2.3"))
+            return draw.choice(
+                ("10.1.2.3", "10.1.3.255", "2001:db8::1", "fe80::1", "fea0::", "::", "010.1.2.3")
+            )
         case 2:
             return draw.choice((1, True, b"error", 2.5))
         case _:
@@ -235,7 +260,8 @@ def test_patterns_case_and_networks_are_found_as_the_oracle_finds_them(seed, tmp
             index.add(text, filter)
     for turn in range(3):
         events = [
-            palio.Notification({name: drawn_value(draw) for name in "xy" if draw.random() < 0.9}) for _ in range(20)
+            palio.Notification({name: drawn_value(draw) for name in "xy" if draw.random() < 0.9})
+            for _ in range(20)
         ]
         wanted = [sorted(truth.match(event)) for event in events]
         assert [sorted(index.match(event)) for event in events] == wanted

@@ -5,8 +5,9 @@ otherwise by *sets* of texts of which one has to be there: one with which it beg
 somewhere within. What stands next to each other is joined: where `[Ee]rror` is followed by anything, each text
 begins with one of two.
 
-Nothing here is exact: whoever finds a text by it asks the whole pattern. Sets have at most `MOST_TEXTS` texts, and a
-part has at most `_MOST_SETS` sets, so the work is bounded by the size of the pattern, which its reader bounds.
+Nothing here is exact: whoever finds a text by it asks the whole pattern. Sets have at most `MOST_TEXTS` texts,
+and a part has at most `_MOST_SETS` sets, so the work is bounded by the size of the pattern, which its reader
+bounds.
 """
 
 from __future__ import annotations
@@ -124,7 +125,10 @@ def _joined(left: Required, right: Required) -> Required:
     ends = right.ends if right.texts is None else _product(left.ends, right.texts) or right.texts
     middle = _product(left.ends, right.begins)
     return Required(
-        None, begins, ends, _kept((*left.within, *right.within), middle, left.ends, right.begins, left.texts, right.texts)
+        None,
+        begins,
+        ends,
+        _kept((*left.within, *right.within), middle, left.ends, right.begins, left.texts, right.texts),
     )
 
 

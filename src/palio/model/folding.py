@@ -47,9 +47,10 @@ def variants(character: str) -> str:
 
 
 def folded_ascii(variants: Iterable[str]) -> str | None:
-    """The text with the small letters of ASCII, if it is nothing but families of these and characters without relatives.
+    """The text in small letters, if these are families of ASCII's letters and characters without relatives.
 
-    Then whoever makes all letters of ASCII small, and `\u017f` and the Kelvin sign `s` and `k`, need only compare.
+    Then whoever makes a text's letters of ASCII small, and its long s and Kelvin sign `s` and `k`, need only
+    compare.
     """
     small: list[str] = []
     for family in variants:

@@ -77,7 +77,7 @@ def addresses(network: str) -> Language:
 
 
 def beginnings(network: str) -> tuple[str, ...]:
-    """How the texts of the addresses of a network begin: one of at most `MAX_BEGINNINGS`; none if nothing short says it.
+    """How the texts of the addresses of a network begin: one of these, if these are few; none if they are many.
 
     The groups that all addresses share, as far as none is zero (which may be behind a `::`), and then what the
     next one begins with.
@@ -106,7 +106,7 @@ def _digits(number: int, base: int) -> str:
 
 
 def _group_beginnings(low: int, high: int, base: int, behind: str) -> list[str]:
-    """How a group between two numbers begins, as long as that says more than that it is a number; or nothing."""
+    """How a group between two numbers begins, if that says more than that it is a number; or nothing."""
     if high - low > _MOST_LISTED:
         return []
     groups = [_digits(number, base) + behind for number in range(low, high + 1)]

@@ -56,8 +56,9 @@ _COLOURS = {
 }
 _SHOWN_TEXT = 160
 _ASKED = (
-    "This filter has nothing to be looked up by, so every event that has its attributes asks it, some 25 nanoseconds or, with "
-    "a long text, more. It is found once it has an equality, a range, or three bytes in a row that a text must have."
+    "This filter has nothing to be looked up by, so every event that has its attributes asks it, in some 25 "
+    "nanoseconds or, with a long text, more. It is found once it has an equality, a range, or three bytes in a "
+    "row that a text must have."
 )
 
 
@@ -94,8 +95,7 @@ def lint(
     the events have but no filter can look into, such as lists of objects. Found
     are also filters that have nothing to be looked up by: every event that has
     the attribute asks each of these. Filters and advertisements are JSON lines
-    with "id" and "filter" or
-    "advertisement", or bare texts, one a line.
+    with "id" and "filter" or "advertisement", or bare texts, one a line.
     """
     if [filters, advertisements, events].count(STANDARD_INPUT) > 1:
         raise typer.BadParameter("only one of the files can come from standard input.")
@@ -209,7 +209,7 @@ def _unfilterable(entries: list[InputEntry[Filter]], unindexed: list[str]) -> It
 
 
 def _asked(entries: list[InputEntry[Filter]]) -> Iterator[LintFinding]:
-    """Filters of which a part is found by nothing, as an index files it, so that events have to ask it one by one."""
+    """Filters of which a part is found by nothing in an index, so that events ask it one by one."""
     index = MatchIndex()
     for number, entry in enumerate(entries):
         index.add(number, entry.content)
