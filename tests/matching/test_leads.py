@@ -361,3 +361,21 @@ def test_values_of_which_one_has_to_hold_are_chosen_where_they_are_rarer_than_wh
     before = index._core.steps
     index.match(palio.Notification({"x": "a common text", "y": "c"}))
     assert index._core.steps - before < 100
+
+
+def test_a_few_stretches_of_numbers_are_swept_and_what_is_to_be_absent_is_a_bit():
+    draw = random.Random(5)
+    filters = ["absent(x)", "not x = true", "not x = false", "x > 5 or x < -5", "x != 1 and x >= 0 and x < 9.5"]
+    for _ in range(150):
+        low, high = draw.randint(-9, 0), draw.choice((draw.random() * 9, draw.randint(1, 9)))
+        third = draw.choice((f" or x = {high + 3}", f" or x > {high + 2}", ""))
+        filters.append(f"x < {low} or (x >= {low + 0.5} and x < {high + 1}){third}")
+    index, truth = palio.MatchIndex(enumerate(filters)), oracle.MatchIndex(enumerate(filters))
+    assert index.statistics().asked == 0
+    values = [draw.choice((draw.randint(-12, 14), draw.random() * 24 - 12, True, "a", None)) for _ in range(60)]
+    for value in [*values, 2**53, -(2**60), 1e300, False]:
+        event = palio.Notification({} if value is None else {"x": value})
+        assert sorted(index.match(event)) == sorted(truth.match(event)), value
+    for id in range(len(filters)):
+        index.remove(id)
+    assert (index.statistics().values, index.statistics().groups) == (0, 0)

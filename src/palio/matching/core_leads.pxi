@@ -252,23 +252,14 @@ cdef list _stretches(tuple parts):
         low, high = ends[at], ends[at + 1] if at + 1 < len(ends) else INFINITY
         if low == FLOAT_LEAST:
             low = -INFINITY
-        inside = _whole_numbers(low, high)
-        if inside is None or integers[: len(inside)] != inside:
+        for size in (2, 1, 0):  # as many ends of ints belong to it
+            if _is_one_stretch(low, high, integers[:size]):
+                break
+        else:
             return None
-        integers = integers[len(inside) :]
+        integers = integers[size:]
         found.append((low, high))
     return None if integers else found
-
-
-cdef tuple _whole_numbers(double low, double high):
-    """The ends of the ints in a range of doubles; None if some end is not exact."""
-    if not (low == -INFINITY or -EXACT < low < EXACT) or not (high == INFINITY or -EXACT < high < EXACT):
-        return None
-    first = INT64_MIN if low == -INFINITY else <int64_t>ceil(low)
-    if high == INFINITY:
-        return (first,)
-    stop = <int64_t>ceil(high)
-    return (first, stop) if first < stop else ()
 
 
 cdef list _exact_element(atom):
