@@ -112,9 +112,11 @@ def lint(
     findings += _needless(entries)
     if offers is not None:
         findings += _unadvertised(entries, offers)
-    findings += _computed(entries)
+    computed = list(_computed(entries))
+    findings += computed
     findings += _unfilterable(entries, sorted(unindexed))
-    findings += _asked(entries)
+    lines = {finding.line for finding in computed}  # of these it is said already what they cost
+    findings += _asked([entry for entry in entries if entry.line not in lines])
     findings.sort(key=lambda one: one.line)
     if as_json:
         for finding in findings:
