@@ -25,6 +25,9 @@ of three rounds.
 
 `--texts` measures filters of other conditions (`benchmarks/texts.py`).
 
+`--threads` measures instead how much faster two threads match two tables than one thread does both, turn by
+turn.
+
 `--shares` measures instead how the time goes with the share of filters that match: five ranges a filter, all of
 the one width that gives the share.
 """
@@ -39,6 +42,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -73,6 +77,7 @@ COUNTED_ROWS = 100_000_000
 ASKED_LEAST = 8
 SHARES = (0.0001, 0.001, 0.01, 0.1)
 SHARE_SIZE = 100_000
+THREAD_ROWS = 4_096  # long enough for handing a table to a thread not to count
 
 
 @dataclass
@@ -378,6 +383,49 @@ def run_shares(
     return results
 
 
+def run_threads(
+    workloads: Sequence[str], size: int = SHARE_SIZE, rows: int = THREAD_ROWS, console: Console | None = None
+) -> list[float]:
+    """Measure two tables one after the other and by a thread each, and print; how many times as fast."""
+    console = console or Console(width=120)
+    shown = Table(title=f"Matching: two tables of {rows:,} events by two threads, {size:,} filters")
+    for name in ("workload", "one thread µs", "two threads µs", "times as fast"):
+        shown.add_column(name, justify="left" if name == "workload" else "right")
+    found = []
+    for name in workloads:
+        index, tables = _for_threads(name, size, rows)
+        together, apart = [], []
+        with ThreadPoolExecutor(len(tables)) as threads:
+            list(threads.map(index.match_batch, tables))  # so that both have their memory
+            for _ in range(RUNS):
+                start = time.perf_counter()
+                matched = [len(index.match_batch(one)[0]) for one in tables]
+                apart.append(time.perf_counter() - start)
+                start = time.perf_counter()
+                also = [len(one[0]) for one in threads.map(index.match_batch, tables)]
+                together.append(time.perf_counter() - start)
+                assert matched == also, f"One thread finds {matched} matches, two find {also}."
+        found.append(min(apart) / min(together))
+        micro = 1e6 / (rows * len(tables))
+        shown.add_row(name, f"{min(apart) * micro:,.1f}", f"{min(together) * micro:,.1f}", f"{found[-1]:.2f}")
+    _machine(console, rows)
+    console.print(shown)
+    return found
+
+
+def _for_threads(name: str, size: int, rows: int) -> tuple[Any, list[Any]]:
+    """An index and two tables of a workload."""
+    if name == "texts":
+        filters = [news.make(one) for one in news.subscriptions(size)]
+        both = news.table(news.events(2 * rows))
+    else:
+        workload = WORKLOADS[name]
+        drawn, maker = subscriptions(workload, size), FilterMaker(workload)
+        filters = [maker.make(drawn, number) for number in range(size)]
+        both = table(workload, events(workload, 2 * rows))
+    return palio.MatchIndex(enumerate(filters)), [both.slice(0, rows), both.slice(rows)]
+
+
 def _machine(console: Console, rows: int) -> None:
     console.print(
         f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}; "
@@ -395,6 +443,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--shares", type=float, nargs="*", help=f"shares of matching filters; default: {SHARES}"
     )
     parser.add_argument("--texts", action="store_true", help="filters about texts, types and times alone")
+    parser.add_argument("--threads", action="store_true", help="two tables by two threads, and by one")
     parser.add_argument("--workload", nargs="+", choices=NAMES, default=list(NAMES))
     parser.add_argument("--events", type=int, default=EVENTS)
     chosen = parser.parse_args(arguments)
@@ -402,6 +451,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         console = Console(width=120)
         _machine(console, chosen.events)
         other_conditions.run(chosen.filters or other_conditions.SIZES, chosen.events, console)
+        return
+    if chosen.threads:
+        for size in chosen.filters or [SHARE_SIZE]:
+            run_threads(chosen.workload, size, chosen.events if chosen.events != EVENTS else THREAD_ROWS)
         return
     if chosen.shares is None:
         run(chosen.workload, chosen.filters or SIZES, chosen.events)

@@ -62,7 +62,7 @@ class Draw:
 
     def __init__(self, *seed: int) -> None:
         self._random = np.random.default_rng([SEED, *seed])
-        self._words = _vocabulary()
+        self._words = vocabulary()
         self._shares = {count: _zipf(count) for count in (VOCABULARY, TAGS, AUTHORS)}
 
     def _ranks(self, count: int, size: int) -> Any:
@@ -83,7 +83,7 @@ class Draw:
         return found
 
 
-def _vocabulary() -> list[str]:
+def vocabulary() -> list[str]:
     random = np.random.default_rng([SEED, 9])
     words: dict[str, None] = {}
     while len(words) < VOCABULARY:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import random
 
+import pytest
+
 from palio import Filter
 from palio.cli.demo.stocks import Market, filter_texts
 
@@ -107,3 +109,13 @@ def test_what_is_computed_for_every_event_is_told(command):
     assert "`ACME = symbol` is computed for every event that has ACME, symbol," in found[0]["message"]
     assert "write a string in quotes" in found[0]["message"]
     assert "`not b < a` is computed for every event, some" in found[1]["message"]
+
+
+def test_filters_that_nothing_finds_are_named(command):
+    pytest.importorskip("palio.matching.core", reason="without the compiled core every filter is asked")
+    text = (
+        'x matches "*a*b*"\nz matches "*abc*d*"\nx regex "[a-z]+"\nx like "%a%b%" and y = 1\ny = 2 or x > "a"\n'
+    )
+    result = command("lint", "-", "--json", input=text)
+    assert findings(result) == [(1, 1, "asked", None), (3, 3, "asked", None), (5, 5, "asked", None)]
+    assert "nothing to be looked up by" in json.loads(result.stdout.splitlines()[0])["message"]

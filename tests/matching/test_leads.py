@@ -289,6 +289,35 @@ def test_a_hostile_glob_takes_some_steps_a_character(pattern, text):
     assert steps([f'x matches "{pattern}"'], text) <= 8 * len(text)
 
 
+@pytest.mark.parametrize(
+    "condition",
+    [
+        'x like "%a%a%a%b"',
+        'x regex "(a*)*b"',
+        'x regex "(.*a){12}b"',
+        'x regex ".*[ab]{3}aaaa.*"',
+        f'x = "{"a" * 300}" ignoring case',
+        'x in network "10.0.0.0/8"',
+    ],
+)
+def test_a_hostile_pattern_takes_some_steps_a_character(condition):
+    for text in ("a" * LONG, "aA" * (LONG // 2), "10." * (LONG // 3)):
+        assert steps([condition] * 2, text) <= 8 * len(text)
+
+
+def test_patterns_are_asked_only_of_texts_that_have_their_literals():
+    filters = [f'x like "%needle {number}_%"' for number in range(40)]
+    filters += [f'x regex ".*(pin|nail) {number}[a-z]+"' for number in range(40)]
+    filters += [f'x in network "10.{number}.0.0/16"' for number in range(40)]
+    filters += [f'x = "Needle {number}" ignoring case' for number in range(40)]
+    index = palio.MatchIndex(enumerate(filters))
+    assert index.statistics().asked == 0
+    hay = "hay and more hay " * 20
+    assert steps(filters, hay) <= 8 * len(hay)
+    assert steps(filters, "10.7.1.1") <= 60
+    assert steps(filters, "nEEDLE 7") <= 80
+
+
 def test_a_factor_that_every_event_has_is_asked_of_its_own_filters_only():
     common = [f'x contains "common" and y = {number}' for number in range(1_000)]
     assert steps(common, "a common text") < 100
@@ -332,3 +361,21 @@ def test_values_of_which_one_has_to_hold_are_chosen_where_they_are_rarer_than_wh
     before = index._core.steps
     index.match(palio.Notification({"x": "a common text", "y": "c"}))
     assert index._core.steps - before < 100
+
+
+def test_a_few_stretches_of_numbers_are_swept_and_what_is_to_be_absent_is_a_bit():
+    draw = random.Random(5)
+    filters = ["absent(x)", "not x = true", "not x = false", "x > 5 or x < -5", "x != 1 and x >= 0 and x < 9.5"]
+    for _ in range(150):
+        low, high = draw.randint(-9, 0), draw.choice((draw.random() * 9, draw.randint(1, 9)))
+        third = draw.choice((f" or x = {high + 3}", f" or x > {high + 2}", ""))
+        filters.append(f"x < {low} or (x >= {low + 0.5} and x < {high + 1}){third}")
+    index, truth = palio.MatchIndex(enumerate(filters)), oracle.MatchIndex(enumerate(filters))
+    assert index.statistics().asked == 0
+    values = [draw.choice((draw.randint(-12, 14), draw.random() * 24 - 12, True, "a", None)) for _ in range(60)]
+    for value in [*values, 2**53, -(2**60), 1e300, False]:
+        event = palio.Notification({} if value is None else {"x": value})
+        assert sorted(index.match(event)) == sorted(truth.match(event)), value
+    for id in range(len(filters)):
+        index.remove(id)
+    assert (index.statistics().values, index.statistics().groups) == (0, 0)

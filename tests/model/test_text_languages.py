@@ -9,11 +9,14 @@ from hypothesis import strategies as st
 
 from palio import Filter, FilterSyntaxError, FilterTooLarge, Notification
 from palio.matching import MatchIndex
-from palio.model import folding, questions, reading, regexp, regular
+from palio.model import automaton, folding, questions, reading, regexp, regular, texts
+from palio.model.decision import DecisionNode
 from palio.model.effort import BREATH, Meter, metered
+from palio.model.flips import EVERYTHING
 from palio.model.networks import addresses, canonical_network
 from palio.model.questions import InNetwork, Like, RegexMatches, like_of
 from palio.model.texts import TextMistake
+from palio.model.values import Kind
 from tests.reference import in_network, like_as_regular_expression, python_regular_expression
 from tests.slices import examples
 
@@ -330,3 +333,20 @@ def test_what_asks_for_tables_is_metered(text):
         g = Filter.parse(text)
     assert f == g
     assert first.spent == again.spent > regular.STATE_STEPS  # what was remembered counts as much
+
+
+# One text
+
+
+@examples(200)
+@given(
+    st.sampled_from((texts.Contains, texts.EndsWith)),
+    st.sampled_from(
+        [(Kind.STRING, alphabet) for alphabet in ("ab", "a/\0", "é\U0001f600a", "\U0010ffffa")]
+        + [(Kind.BYTES, "a\xff\0")]
+    ).flatmap(lambda one: st.tuples(st.just(one[0]), st.text(one[1], min_size=1, max_size=9))),
+)
+def test_the_automaton_of_one_text_is_that_of_the_general_way(question, about):
+    kind, text = about
+    tree = DecisionNode(question(text), EVERYTHING[kind], ())
+    assert automaton.language(kind, tree) == automaton._of_product(kind, tree)

@@ -9,20 +9,21 @@ The problem: a million conjunctions of sides, an event, and the conjunctions all
   value is hashed once and compared by one bit from then on. A *prefix* or a *suffix* of up to 64 bytes is an
   equality too: an event's text is looked up once for each length that filters of its attribute ask for. So is an
   *element* of a list, each of which is looked up, the *presence* of an attribute, and a *factor*, which a text has
-  somewhere (`contains`): an event's text finds all its factors in one pass (`native/factors.h`, `native/scanning.h`);
+  somewhere (`contains`): an event's text finds all its factors in one pass (`native/factors.h`, `native/scanning.h`).
+  What is equal ignoring case is looked up with the event's letters made small (`native/folding.h`);
 - a *range* of numbers is two doubles. This is exact, for ints too: it is used only where the ends lie below 2**53
   and the int part of the set is what the float part implies. Where a type is demanded, or for times (in
   microseconds), the range is one of a *view* of the attribute, which is an attribute of its own (`native/values.h`);
   `has` with a range is one of the list's greatest number, or of its least, or of both;
 - an *exclusion* (`!=`, `not … =`, `not … contains`) is an interned value that an event must not have: one bit, too;
 - everything else is a *program*, flat bytes that answer for one value (`native/programs.h`), and as far as it has any,
-  *leads*: equalities that follow from it, by which it is found (`leads.py`). Of a glob this is its rarest literal, of a
-  stretch of texts how they all begin, of a text or a condition beyond 64 bytes a part; where one of several holds
+  *leads*: equalities that follow from it, by which it is found (`leads.py`). Of a glob or a pattern this is its rarest
+  literal, of a stretch of texts or a network how they all begin, of a text or a condition beyond 64 bytes a part; where one of several holds
   (`or` within an attribute), the conjunction is filed once for each. What is found this way is asked, nothing else is.
 
 What is left to be asked by every event that has its attribute, some 25 ns each, are filters that have none of these:
-globs without a literal of three bytes (`*a*b*`), `>` and `<` between texts, typed `exists`, ranges of a type or of times
-in lists, several stretches of numbers. `statistics()` counts them (`asked`).
+globs and patterns without a literal of three bytes (`*a*b*`), `>` and `<` between texts, typed `exists`, ranges of a type or of times
+in lists. `statistics()` counts them (`asked`).
 
 **Groups** (`native/groups.h`, `native/visiting.h`). A conjunction is filed under a key that every event that it matches
 must have: its rarest equality, its two rarest where one is too common, or failing that the presence of its rarest
@@ -330,6 +331,7 @@ cdef class Core:
         cdef double low = 0, high = 0
         cdef int view = -1
         cdef list several = None
+        cdef tuple stretched = None
         cdef size_t others
         self.equalities.count = self.ranges.count = self.keys = 0
         self.programs.clear()
@@ -352,8 +354,14 @@ cdef class Core:
                     several = []
                 if sort == SEVERAL:
                     several.append((_points(side.parts), attribute, side, name, True))
+                elif stretched is None and not absent and (found := _stretches(<tuple>side.parts)) is not None:
+                    stretched = (attribute, side, found)
                 else:
                     self._follow(name, attribute, side, several)
+        if stretched is not None:
+            if not several and not self.keys and not self.ranges.count and not self.programs:
+                return self._file_stretches(slot, stretched, staged)
+            self.programs.append((stretched[0], compiled(stretched[1])))
         if not several:
             return self._file(slot, staged)
         several.sort(key=_by_length)
@@ -371,6 +379,16 @@ cdef class Core:
             else:
                 _value(point, &value)
                 words_push(&self.equalities, self._interned(chosen[1], value, chosen[3], None, point))
+            self._file(slot, staged)
+        return 0
+
+    cdef int _file_stretches(self, uint32_t slot, tuple stretched, Words32 *staged) except -1:
+        """A conjunction of a few stretches of numbers and nothing else to find it by, once for each."""
+        cdef double low, high
+        self.index.attributes.items[<uint32_t>stretched[0]].ranges = 1
+        for low, high in stretched[2]:
+            self.ranges.count = 0
+            ranges_push(&self.ranges, <uint32_t>stretched[0], low, high)
             self._file(slot, staged)
         return 0
 
@@ -411,6 +429,9 @@ cdef class Core:
         cdef list leads = _forbidden(parts)
         cdef int kind, only = -1
         cdef bint exact = False
+        if side.absent and not any(parts):
+            words_push(&self.equalities, self.index.attributes.items[attribute].presence | FORBIDDEN)
+            return 0
         if leads is not None:
             if not side.absent:
                 words_push(&self.equalities, self.index.attributes.items[attribute].presence)
@@ -439,9 +460,12 @@ cdef class Core:
         asked, rest = _conditions(kind, side.parts[kind], exact)
         for atom in asked[:LEADS_MOST]:
             if kind != KIND_LIST:
-                leads = _text_leads(kind, atom, &one)
+                known = _literals(atom)
+                leads = _text_leads(kind, known, &one)
                 exact[0] = exact[0] and one
-                if leads:
+                if not leads:
+                    alternatives = _one_of_leads(kind, known) or alternatives
+                else:
                     self._lead(attribute, leads[0] if one else self._rarest(attribute, leads), name, side)
                 if one and len(leads) > 1:
                     words_push(&self.equalities, self._lead_number(attribute, <tuple>leads[2], name, None) | FORBIDDEN)

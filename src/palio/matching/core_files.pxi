@@ -102,4 +102,4 @@ cdef _view(const void *items, size_t size):
 
 def _layout():
     """What two builds must have in common to read each other's files."""
-    return [sizeof(Attribute), sizeof(Interned), sizeof(Group), sizeof(Pair), sizeof(Block), sizeof(Lookup), sizeof(Gram), 6]
+    return [sizeof(Attribute), sizeof(Interned), sizeof(Group), sizeof(Pair), sizeof(Block), sizeof(Lookup), sizeof(Gram), 7]

@@ -2,6 +2,7 @@
 
 # A lead is (kind, text as bytes) or (kind, number or bool); of an element of a list, the kind has KIND_ELEMENT.
 cdef Py_ssize_t LEADS_MOST = 4  # of one side, all of which have to hold
+cdef Py_ssize_t STRETCHES_MOST = 4  # of numbers, for each of which a conjunction is filed if it has nothing else
 cdef Py_ssize_t PART = PART_MOST  # with a sign
 cdef tuple TEXT_CODECS = (("utf-8", "surrogatepass"), ("latin-1", "strict"))
 
@@ -25,16 +26,17 @@ cdef int _lead_value(tuple lead, Value *value) except -1:
     return 0
 
 
-cdef list _text_leads(int kind, atom, bint *exact):
-    """What a text must have to satisfy a question: several to choose from, or the one that says all.
+cdef list _text_leads(int kind, known, bint *exact):
+    """What a text must have of which this is known: several to choose from, or the one that says all.
 
     In the latter case a second one, with None before it, may say what it must not have.
     """
     cdef int beginning = KIND_PREFIX if kind == KIND_STRING else KIND_BYTES_PREFIX
     cdef list found = []
     cdef bytes raw
-    known = _literals(atom)
     exact[0] = known.exact
+    if known.folded:
+        return [(KIND_FOLDED, _raw(kind, known.folded))]
     if known.prefix:
         raw = _raw(kind, known.prefix)
         exact[0] = exact[0] and len(raw) <= PART
@@ -54,6 +56,18 @@ cdef list _text_leads(int kind, atom, bint *exact):
     if exact[0] and known.without:
         found += [None, (beginning + 2, _raw(kind, known.without))]
     return found
+
+
+cdef list _one_of_leads(int kind, known):
+    """Leads of which a text must have one, of which this is known; None if there are none such."""
+    cdef int place
+    if not known.one_of:
+        return None
+    if known.place == "whole":
+        return [(kind, _raw(kind, one)) for one in known.one_of]
+    place = (KIND_PREFIX if kind == KIND_STRING else KIND_BYTES_PREFIX) + ("begins", "ends", "within").index(known.place)
+    found = [_raw(kind, one) for one in known.one_of]
+    return [(place, one[max(0, len(one) - PART) :] if known.place == "ends" else one[:PART]) for one in found]
 
 
 cdef tuple _element_range(elements):
@@ -116,7 +130,11 @@ cdef list _alternatives(int kind, tree):
         return _stretch_leads(kind, <tuple>tree) if kind == KIND_STRING or kind == KIND_BYTES else None
     found = []
     if tree.yes:
-        leads = _element_alternatives(tree.atom) if kind == KIND_LIST else _best(_text_leads(kind, tree.atom, &exact), exact)
+        if kind == KIND_LIST:
+            leads = _element_alternatives(tree.atom)
+        else:
+            known = _literals(tree.atom)
+            leads = _best(_text_leads(kind, known, &exact), exact) or _one_of_leads(kind, known)
         if leads is None:
             leads = _alternatives(kind, tree.yes)
         if leads is None:
@@ -183,8 +201,10 @@ cdef list _forbidden(tuple parts):
     cdef list found = []
     cdef int kind
     cdef bint exact = False
-    if parts[KIND_TIME] != _EVERYTHING[KIND_TIME] or parts[KIND_BOOL] != _EVERYTHING[KIND_BOOL]:
+    if parts[KIND_TIME] != _EVERYTHING[KIND_TIME] or not parts[KIND_BOOL]:
         return None
+    if parts[KIND_BOOL] != _EVERYTHING[KIND_BOOL]:
+        found.append((KIND_BOOL, len(parts[KIND_BOOL]) > 1))  # only false is in the set, or only true
     if parts[KIND_FLOAT] != _EVERYTHING[KIND_FLOAT] or parts[KIND_INT] != _EVERYTHING[KIND_INT]:
         points = _number_points(
             (None, _flips.complement(KIND_INT, parts[KIND_INT]), _flips.complement(KIND_FLOAT, parts[KIND_FLOAT]))
@@ -211,11 +231,35 @@ cdef list _forbidden(tuple parts):
             if leads is None:
                 return None
         else:
-            leads = _text_leads(kind, part.atom, &exact)
+            leads = _text_leads(kind, _literals(part.atom), &exact)
             if not exact or len(leads) != 1:
                 return None
         found += leads
     return found if len(found) <= FILED_VALUES else None
+
+
+cdef list _stretches(tuple parts):
+    """The few ranges of plain numbers that a set is, each as (low, high); None if it is another one, or one range only."""
+    cdef tuple ends = <tuple>parts[KIND_FLOAT], integers = <tuple>parts[KIND_INT]
+    cdef list found = []
+    cdef Py_ssize_t at
+    cdef double low, high
+    if not 2 < len(ends) <= 2 * STRETCHES_MOST or parts[KIND_BOOL] or parts[KIND_TIME]:
+        return None
+    if parts[KIND_STRING] or parts[KIND_BYTES] or parts[KIND_LIST]:
+        return None
+    for at in range(0, len(ends), 2):
+        low, high = ends[at], ends[at + 1] if at + 1 < len(ends) else INFINITY
+        if low == FLOAT_LEAST:
+            low = -INFINITY
+        for size in (2, 1, 0):  # as many ends of ints belong to it
+            if _is_one_stretch(low, high, integers[:size]):
+                break
+        else:
+            return None
+        integers = integers[size:]
+        found.append((low, high))
+    return None if integers else found
 
 
 cdef list _exact_element(atom):
@@ -236,5 +280,5 @@ cdef list _exact_element(atom):
         return [(leads[0][0] | KIND_ELEMENT, value)]
     if part.no or part.yes != _EVERYTHING[kind]:
         return None
-    leads = _text_leads(kind, part.atom, &exact)
+    leads = _text_leads(kind, _literals(part.atom), &exact)
     return [(leads[0][0] | KIND_ELEMENT, leads[0][1])] if exact and len(leads) == 1 else None

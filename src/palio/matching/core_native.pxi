@@ -111,6 +111,7 @@ cdef extern from "native/bridge.h" nogil:
         KIND_PRESENCE
         KIND_PREFIX
         KIND_BYTES_PREFIX
+        KIND_FOLDED
         KIND_ELEMENT
         PART_MOST
         FORBIDDEN

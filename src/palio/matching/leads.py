@@ -2,25 +2,38 @@
 
 A glob is a row of literal texts with wildcards between. Each literal has to be somewhere in a text that
 matches, the first at its beginning and the last at its end, unless a wildcard stands there. One of them is
-enough to find the glob by, and the text is then asked about the whole.
+enough to find the glob by, and the text is then asked about the whole. The same goes for `like` and `regex`,
+where it may be one of several texts (`required`), and for networks, whose addresses begin alike.
 """
 
 from __future__ import annotations
 
 import functools
+import math
+from typing import Literal, TypeAlias
 
 import msgspec
 
-from palio.model import texts
+from palio.matching import required
+from palio.model import networks, texts
+from palio.model.folding import folded_ascii
+from palio.model.questions import IgnoringCase, InNetwork, Like, RegexMatches, TableQuestion
 
 # Bytes of a literal somewhere in a text that are worth looking for: shorter ones are in most texts.
-LEAST_FACTOR = 3
+LEAST_FACTOR = required.LEAST_WITHIN
+# That a text is one of several, and has it not only somewhere, is worth so many bytes.
+_WORTH_OF_WHOLE = 3
+
+
+Place: TypeAlias = Literal["whole", "begins", "ends", "within"]
 
 
 class Literals(msgspec.Struct, frozen=True):
     """How a text begins and ends that satisfies a question, and what else is in it, as far as that is known.
 
     `exact` is whether each text satisfies it that has all this, and has not `without`, if that is a text.
+    `folded` is what the text is once its letters of ASCII are small. Where all else is empty, a text is, begins
+    with, ends with or has in it, as `place` says, `one_of` these.
     """
 
     prefix: str = ""
@@ -28,6 +41,9 @@ class Literals(msgspec.Struct, frozen=True):
     factors: tuple[str, ...] = ()
     exact: bool = False
     without: str = ""
+    folded: str = ""
+    place: Place = "within"
+    one_of: tuple[str, ...] = ()
 
 
 class GlobBlock(msgspec.Struct, frozen=True):
@@ -82,15 +98,50 @@ def _runs(segment: list[str | None]) -> tuple[str, ...]:
     return tuple(runs)
 
 
-def literals(atom: texts.EndsWith | texts.GlobMatches) -> Literals:
+def literals(atom: texts.EndsWith | texts.GlobMatches | TableQuestion) -> Literals:
     """What a text has to have to satisfy a question; nothing is known of a question of another kind."""
-    if isinstance(atom, texts.Contains):
-        return Literals(factors=(atom.text,), exact=True)
-    if isinstance(atom, texts.EndsWith):
-        return Literals(suffix=atom.text, exact=True)
-    if isinstance(atom, texts.GlobMatches):
-        return _of_glob(glob_blocks(atom.pattern))
-    return Literals()
+    match atom:
+        case texts.Contains(text):
+            return Literals(factors=(text,), exact=True)
+        case texts.EndsWith(text):
+            return Literals(suffix=text, exact=True)
+        case texts.GlobMatches(pattern):
+            return _of_glob(glob_blocks(pattern))
+        case IgnoringCase(variants) if (folded := folded_ascii(variants)) is not None:
+            return Literals(folded=folded, exact=True)
+        case IgnoringCase() | Like() | RegexMatches():
+            return _of_pattern(required.required(atom.shape))
+        case InNetwork(network):
+            begins = networks.beginnings(network)
+            return Literals(prefix=begins[0]) if len(begins) == 1 else Literals(place="begins", one_of=begins)
+        case _:
+            return Literals()
+
+
+def _of_pattern(known: required.Required) -> Literals:
+    """The texts that all have, or one of several where these say more."""
+    prefix, suffix = _only(known.begins), _only(known.ends)
+    alone = [one for (one, *more) in known.within if not more and required.bytes_of((one,)) >= LEAST_FACTOR]
+    factors = tuple([one for one in alone if one not in prefix and one not in suffix])
+    several: list[tuple[Place, tuple[str, ...]]] = [("begins", known.begins), ("ends", known.ends)]
+    if known.texts is not None:
+        several = [("whole", known.texts)]
+    several += [("within", one) for one in known.within if required.bytes_of(one) >= LEAST_FACTOR]
+    several = [(place, one) for place, one in several if len(one) > 1 and all(one)]
+    place, best = max(several, key=_gain, default=("within", ()))
+    single = max([required.score((one,)) for one in (prefix, suffix, *factors) if one], default=-math.inf)
+    if best and _gain((place, best)) > single:
+        return Literals(place=place, one_of=best)
+    return Literals(prefix, suffix, factors)
+
+
+def _gain(entry: tuple[Place, tuple[str, ...]]) -> float:
+    place, found = entry
+    return required.score(found) + (_WORTH_OF_WHOLE if place == "whole" else 0)
+
+
+def _only(found: tuple[str, ...]) -> str:
+    return found[0] if len(found) == 1 else ""
 
 
 def _of_glob(glob: GlobBlocks) -> Literals:

@@ -19,16 +19,17 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import msgspec
 
 from palio.model import decision, flips
-from palio.model.codes import ALPHABET, character_of, cuts_around
+from palio.model.codes import ALPHABET, character_of, code_of, cuts_around
 from palio.model.decision import DecisionNode, Tree
 from palio.model.effort import Effort
 from palio.model.flips import Flips
-from palio.model.texts import STEP_COST
+from palio.model.texts import STEP_COST, Contains, EndsWith
 from palio.model.values import Kind
 
 # In transitions of single machines.
@@ -168,6 +169,14 @@ def _plain_example(kind: int, ends: Flips) -> str | None:
 
 def language(kind: int, tree: Tree) -> Language:
     """The smallest automaton of the tree's set. Raises `Undecided`."""
+    if isinstance(tree, DecisionNode) and isinstance(tree.atom, EndsWith):
+        if tree.yes == flips.EVERYTHING[kind] and not tree.no and tree.atom.text:
+            return _of_one_text(kind, tree.atom)
+    return _of_product(kind, tree)
+
+
+def _of_product(kind: int, tree: Tree) -> Language:
+    """That of any tree."""
     product = _Product(kind, tree)
     numbers = {product.start: 0}
     table: list[tuple[int, ...]] = []
@@ -182,6 +191,29 @@ def language(kind: int, tree: Tree) -> Language:
         table.append(tuple(row))
         accepting.append(product.accepts(state))
     return smallest(product.cuts, table, accepting)
+
+
+def _of_one_text(kind: int, atom: EndsWith) -> Language:
+    """That of a lone "ends with" or "contains": its states are how much of the text was read last.
+
+    It is the smallest already. After so much of the text, a character leads where it leads from the longest end
+    of this that the text begins with, unless it is the text's next one. So each row is another one with one
+    place changed.
+    """
+    text = atom.text
+    cuts = sorted({0} | {cut for cut in atom.cuts if cut < _ALPHABET_SIZE[Kind(kind)]})
+    column = {character: bisect_left(cuts, code_of(character)) for character in text}
+    Effort(MAX_EFFORT).spend(len(text) * len(cuts))
+    rows: list[list[int]] = []
+    shorter = 0  # that longest end
+    for read, character in enumerate(text):
+        row = rows[shorter].copy() if read else [0] * len(cuts)
+        at = column[character]
+        shorter = row[at]
+        row[at] = read + 1
+        rows.append(row)
+    rows.append([len(text)] * len(cuts) if isinstance(atom, Contains) else rows[shorter])
+    return _numbered(cuts, rows.__getitem__, len(text).__eq__, 0)
 
 
 def _blocks(table: list[tuple[int, ...]], accepting: list[bool]) -> list[int]:
@@ -229,22 +261,32 @@ def smallest(cuts: list[int], table: list[tuple[int, ...]], accepting: list[bool
     different = dict.fromkeys(zip(*table, strict=True))  # most characters are read like others
     block = _blocks(list(zip(*different, strict=True)), accepting)
     member = {number: state for state, number in reversed(list(enumerate(block)))}
-    order = [block[0]]
-    place = {block[0]: 0}
+
+    def row_of(number: int) -> list[int]:
+        return [block[to] for to in table[member[number]]]
+
+    return _numbered(cuts, row_of, lambda number: accepting[member[number]], block[0])
+
+
+def _numbered(
+    cuts: list[int], row_of: Callable[[int], list[int]], accepts: Callable[[int], bool], start: int
+) -> Language:
+    """The same automaton with its states in the order in which they are met; what is read alike is joined."""
+    order = [start]
+    place = {start: 0}
     rows: list[list[int]] = []
-    for number in order:
-        rows.append([block[to] for to in table[member[number]]])
+    for state in order:
+        rows.append(row_of(state))
         for to in rows[-1]:
             if to not in place:
                 place[to] = len(order)
                 order.append(to)
-
     columns = list(zip(*rows, strict=True))
     kept = [i for i in range(len(columns)) if i == 0 or columns[i] != columns[i - 1]]
     return Language(
         cuts=tuple(cuts[i] for i in kept),
         table=tuple(tuple(place[row[i]] for i in kept) for row in rows),
-        accepting=tuple(accepting[member[number]] for number in order),
+        accepting=tuple(accepts(state) for state in order),
     )
 
 

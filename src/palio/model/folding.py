@@ -9,6 +9,7 @@ themselves (`variants`), not the question which they are: so it means the same a
 from __future__ import annotations
 
 import functools
+from collections.abc import Iterable
 
 
 def fold(character: str) -> str:
@@ -43,3 +44,27 @@ def variants(character: str) -> str:
         return _ASCII_FAMILIES.get(small) or "".join(sorted({character.upper(), small}))
     folded = fold(character)
     return _families().get(folded, folded)
+
+
+def folded_ascii(variants: Iterable[str]) -> str | None:
+    """The text in small letters, if these are families of ASCII's letters and characters without relatives.
+
+    Then whoever makes a text's letters of ASCII small, and its long s and Kelvin sign `s` and `k`, need only
+    compare.
+    """
+    small: list[str] = []
+    for family in variants:
+        one = next((one for one in family if "a" <= one <= "z"), family[0])
+        if "".join(sorted(family)) != (_family_of_ascii(one) or one) or one in _FOREIGN:
+            return None
+        small.append(one)
+    return "".join(small)
+
+
+@functools.lru_cache(maxsize=128)
+def _family_of_ascii(character: str) -> str | None:
+    """All that are the same as this letter of ASCII; None if it is none."""
+    return variants(character) if character.isascii() and character.isalpha() else None
+
+
+_FOREIGN = frozenset("".join(_ASCII_FAMILIES.values())) - frozenset("KkSs")

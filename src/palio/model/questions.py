@@ -68,6 +68,14 @@ class Like(TableQuestion, frozen=True):
     def table(self) -> Language:
         return _like_table(self.pattern)
 
+    @property
+    def shape(self) -> Shape:
+        shapes: list[Shape] = []
+        for part in like_parts(self.pattern):
+            one = letter(part) if part else Letter(regular.EVERY)
+            shapes.append(Repeated(one, 0, None) if part is None else one)
+        return Chain(tuple(shapes))
+
 
 class RegexMatches(TableQuestion, frozen=True):
     pattern: str
@@ -79,6 +87,10 @@ class RegexMatches(TableQuestion, frozen=True):
     @property
     def table(self) -> Language:
         return _regex_table(self.pattern)
+
+    @property
+    def shape(self) -> Shape:
+        return regexp.shape_of(self.pattern)
 
 
 class IgnoringCase(TableQuestion, frozen=True):
@@ -93,6 +105,10 @@ class IgnoringCase(TableQuestion, frozen=True):
     @property
     def table(self) -> Language:
         return _ignoring_table(self.variants)
+
+    @property
+    def shape(self) -> Shape:
+        return Chain(tuple(letter(*one) for one in self.variants))
 
 
 class InNetwork(TableQuestion, frozen=True):
@@ -201,11 +217,7 @@ def across_segments(pattern: str) -> str:
 
 @functools.lru_cache(maxsize=_MAX_REMEMBERED)
 def _like_table(pattern: str) -> Language:
-    shapes: list[Shape] = []
-    for part in like_parts(pattern):
-        one = letter(part) if part else Letter(regular.EVERY)
-        shapes.append(Repeated(one, 0, None) if part is None else one)
-    return regular.tabulate(Chain(tuple(shapes)), "This pattern")
+    return regular.tabulate(Like(pattern).shape, "This pattern")
 
 
 # `regex`
@@ -213,7 +225,7 @@ def _like_table(pattern: str) -> Language:
 
 @functools.lru_cache(maxsize=_MAX_REMEMBERED)
 def _regex_table(pattern: str) -> Language:
-    return regular.tabulate(regexp.shape_of(pattern), "This regular expression")
+    return regular.tabulate(RegexMatches(pattern).shape, "This regular expression")
 
 
 # Equal ignoring case
@@ -233,4 +245,4 @@ def check_variants(variants: tuple[str, ...]) -> None:
 
 @functools.lru_cache(maxsize=_MAX_REMEMBERED)
 def _ignoring_table(variants: tuple[str, ...]) -> Language:
-    return regular.tabulate(Chain(tuple(letter(*one) for one in variants)), "This text")
+    return regular.tabulate(IgnoringCase(variants).shape, "This text")

@@ -66,9 +66,9 @@ typedef struct {
 static int value_equals(const Index *index, uint32_t number, uint64_t hash, uint32_t attribute, uint32_t kind,
                         uint64_t payload, const uint8_t *text, uint32_t length) {
     const Interned *value = index->values.items + number;
-    if (value->hash != hash || value->attribute != attribute || value->kind != kind) return 0;
-    if (!kind_is_text(kind)) return value->payload == payload;
-    return value->length == length && (!length || !memcmp(index->arena.words.items + value->payload, text, length));
+    if (value->hash != hash || value->attribute != attribute || value->kind != kind || value->length != length) return 0;
+    if (!length) return value->payload == payload; /* no text, or an empty one */
+    return !memcmp(index->arena.words.items + value->payload, text, length);
 }
 
 /* The number of an interned value, or 0. */

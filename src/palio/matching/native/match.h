@@ -61,7 +61,24 @@ static void note_parts(Index *index, Workspace *work, uint32_t number, Value val
         }
 }
 
+/* Note what a text is once its letters are small. */
+static void note_folded(Index *index, Workspace *work, uint32_t number, Value value, uint32_t event, uint32_t stride) {
+    const uint32_t length = fold_text(work, value.as.text, value.length);
+    note_value(index, work, number, KIND_FOLDED, 0, work->folded.items, length, event, stride);
+}
+
 #define SCANNED_KINDS ((UINT32_MAX << KIND_ELEMENT) | 1u << KIND_FACTOR | 1u << KIND_BYTES_FACTOR)
+#define MORE_KINDS (SCANNED_KINDS | PART_KINDS | 1u << KIND_FOLDED)
+#define PART_KINDS (1u << KIND_PREFIX | 1u << KIND_SUFFIX | 1u << KIND_BYTES_PREFIX | 1u << KIND_BYTES_SUFFIX)
+
+/* Note all that a value has besides being what it is. */
+static void note_more(Index *index, Workspace *work, uint32_t number, Value value, uint32_t event, uint32_t stride) {
+    const uint32_t wanted = index->attributes.items[number].equality;
+    if (value.kind != KIND_STRING && value.kind != KIND_BYTES && value.kind != KIND_LIST) return;
+    if (value.kind != KIND_LIST && wanted & PART_KINDS) note_parts(index, work, number, value, event, stride);
+    if (value.kind == KIND_STRING && wanted >> KIND_FOLDED & 1) note_folded(index, work, number, value, event, stride);
+    if (wanted & SCANNED_KINDS) note_hits(index, work, number, value, event);
+}
 
 /* Read a column: numbers, and the keys that it gives to each event. */
 static void read_column(Index *index, Workspace *work, uint32_t number, int64_t row, uint32_t events, uint32_t stride) {
@@ -76,12 +93,12 @@ static void read_column(Index *index, Workspace *work, uint32_t number, int64_t 
         if (value.kind == KIND_ABSENT) continue;
         note_presence(index, work, number, e, stride);
         if (!attribute->equality) continue;
-        if (equality_payload(value, &kind, &payload) && attribute->equality >> kind & 1)
+        if (value.kind == KIND_STRING) { /* nearly all that is compared for equality */
+            if (attribute->equality >> KIND_STRING & 1)
+                note_value(index, work, number, KIND_STRING, 0, value.as.text, value.length, e, stride);
+        } else if (equality_payload(value, &kind, &payload) && attribute->equality >> kind & 1)
             note_value(index, work, number, kind, payload, value.as.text, value.length, e, stride);
-        if (value.kind != KIND_STRING && value.kind != KIND_BYTES && value.kind != KIND_LIST) continue;
-        if (value.kind != KIND_LIST && (attribute->prefixes | attribute->suffixes))
-            note_parts(index, work, number, value, e, stride);
-        if (attribute->equality & SCANNED_KINDS) note_hits(index, work, number, value, e);
+        if (attribute->equality & MORE_KINDS) note_more(index, work, number, value, e, stride);
     }
     for (uint32_t view = 0; view < VIEWS; view++) {
         const uint32_t seen = attribute->views[view] - 1;
@@ -103,7 +120,7 @@ static void find_in_tile(Index *index, Workspace *work, const uint32_t *present,
     for (uint32_t p = 0; p < present_count; p++) {
         const Attribute *attribute = index->attributes.items + present[p];
         for (uint32_t view = 0; view < VIEWS; view++) lines += attribute->views[view] != 0;
-        stride += 1 + BITS_SET(attribute->prefixes) + BITS_SET(attribute->suffixes);
+        stride += 1 + BITS_SET(attribute->prefixes) + BITS_SET(attribute->suffixes) + (attribute->equality >> KIND_FOLDED & 1);
     }
     lines += present_count;
     stride += lines; /* presences, among the values or on their own */

@@ -133,7 +133,7 @@ static int program_holds(const uint8_t *program, uint32_t parts, Value value, ui
         case NODE_EVERYTHING:
             return 1;
         case NODE_TABLE:
-            yes = table_holds(node, value.as.text, value.length);
+            yes = table_holds(node, value.as.text, value.length, steps);
             break;
         case NODE_NUMBERS:
         case NODE_TEXTS:

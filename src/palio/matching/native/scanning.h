@@ -10,7 +10,7 @@
 #ifndef PALIO_SCANNING_H
 #define PALIO_SCANNING_H
 
-#include "workspace.h"
+#include "folding.h"
 
 #define PLACES_TOGETHER 64u
 #define SIGHTINGS_AHEAD 8u /* for a factor, and again as many for its text */
@@ -111,6 +111,14 @@ static void note_element(Index *index, Workspace *work, uint32_t number, Value e
     }
     if (attribute->equality >> (beginning + 2) & 1)
         scan_text(index, work, number, beginning + 2, element.as.text, element.length, event);
+    kind = KIND_FOLDED | KIND_ELEMENT;
+    if (element.kind == KIND_STRING && attribute->equality >> kind & 1) {
+        const uint32_t length = fold_text(work, element.as.text, element.length);
+        const uint8_t *folded = work->folded.items;
+        work->steps++;
+        found = value_find(index, equality_hash(number, kind, 0, folded, length), number, kind, 0, folded, length);
+        if (found) note_hit(index, work, found, event);
+    }
 }
 
 /* What a value has of factors or elements. */

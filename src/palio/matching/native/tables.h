@@ -19,7 +19,7 @@ static uint32_t load_half(const uint8_t *at) {
     return half;
 }
 
-static int table_holds(const uint8_t *node, const uint8_t *text, uint32_t length) {
+static int table_holds(const uint8_t *node, const uint8_t *text, uint32_t length, uint64_t *steps) {
     uint32_t classes = load_word(node + 16), state = 0;
     const uint8_t *cuts = node + 20, *ascii = cuts + 4 * (size_t)classes, *rows = ascii + 256, *end = text + length;
     size_t width = 2 * ((size_t)classes + 1);
@@ -27,6 +27,7 @@ static int table_holds(const uint8_t *node, const uint8_t *text, uint32_t length
         const uint8_t *row = rows + width * state;
         uint32_t says = load_half(row + width - 2), low = 0, high = classes, character;
         if (says & 2 || text >= end) return (int)(says & 1);
+        ++*steps;
         if (*text < 0x80) {
             low = load_half(ascii + 2 * *text++);
         } else {

@@ -11,12 +11,13 @@ enum {
     KIND_PRESENCE, /* that an attribute is there */
     KIND_PREFIX, KIND_SUFFIX, KIND_FACTOR, /* that a string begins so, ends so, has this in it */
     KIND_BYTES_PREFIX, KIND_BYTES_SUFFIX, KIND_BYTES_FACTOR,
+    KIND_FOLDED,     /* what a string is once its letters of ASCII are small */
     KIND_ELEMENT = 16 /* added to any of these: that a list has such an element */
 };
 
 typedef struct Value {
     uint32_t kind;
-    uint32_t length; /* bytes of a text, elements of a list */
+    uint32_t length; /* bytes of a text, elements of a list; 0 of all else */
     union {
         int64_t integer; /* also bool, and time in microseconds since 1970 */
         double real;
@@ -176,7 +177,7 @@ typedef struct {
 #define PART_MOST 64u
 
 #define TEXT_KINDS (1u << KIND_STRING | 1u << KIND_BYTES | 1u << KIND_PREFIX | 1u << KIND_SUFFIX | 1u << KIND_FACTOR \
-                    | 1u << KIND_BYTES_PREFIX | 1u << KIND_BYTES_SUFFIX | 1u << KIND_BYTES_FACTOR)
+                    | 1u << KIND_BYTES_PREFIX | 1u << KIND_BYTES_SUFFIX | 1u << KIND_BYTES_FACTOR | 1u << KIND_FOLDED)
 #define FACTOR_KINDS (1u << KIND_FACTOR | 1u << KIND_BYTES_FACTOR)
 
 INLINE uint32_t kind_within(uint32_t kind) { return kind & (KIND_ELEMENT - 1u); } /* KIND_ELEMENT is a power of two */
@@ -194,6 +195,12 @@ static uint64_t mixed(uint64_t bits) {
     return bits ^ bits >> 32;
 }
 
+/* One to seven bytes in a word, different for each text of that length; without a call, as most texts are short. */
+INLINE uint64_t few_bytes(const uint8_t *text, uint32_t length) {
+    if (length >= 4) return load_word(text) | (uint64_t)load_word(text + (length - 4)) << 32;
+    return text[0] | (uint64_t)text[length >> 1] << 8 | (uint64_t)text[length - 1] << 16;
+}
+
 INLINE uint64_t text_hash(const uint8_t *text, uint32_t length, uint64_t seed) {
     uint64_t hash = seed ^ (uint64_t)length * UINT64_C(0x9e3779b97f4a7c15);
     while (length >= 8) {
@@ -202,11 +209,7 @@ INLINE uint64_t text_hash(const uint8_t *text, uint32_t length, uint64_t seed) {
         text += 8;
         length -= 8;
     }
-    if (length) {
-        uint64_t rest = 0;
-        memcpy(&rest, text, length);
-        hash = (hash ^ rest) * UINT64_C(0x9fb21c651e98df25);
-    }
+    if (length) hash = (hash ^ few_bytes(text, length)) * UINT64_C(0x9fb21c651e98df25);
     return mixed(hash);
 }
 

@@ -37,6 +37,7 @@ typedef struct {
     Words hit_starts;            /* and where each event's begin */
     uint64_t *hit_bits;          /* a bit for each interned value that has been hit in the value at hand */
     VECTOR(Sighting) sightings;
+    VECTOR(uint8_t) folded; /* a text whose letters are small */
     uint64_t steps; /* how often anything was looked up or compared, at most 64 bytes each: so that a test can count */
     Words lines;                /* the attributes and views that have numbers in this tile */
     uint64_t *demanded;         /* a bit for each interned value that the event at hand has */
@@ -99,6 +100,7 @@ static void workspace_free(Workspace *work) {
     RELEASE(work->hits);
     RELEASE(work->hit_starts);
     RELEASE(work->sightings);
+    RELEASE(work->folded);
     RELEASE(work->number_memory);
     RELEASE(work->values);
     RELEASE(work->value_counts);
