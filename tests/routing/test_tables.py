@@ -216,3 +216,15 @@ def test_what_has_just_come_is_found_and_what_has_just_gone_is_not(others, match
     assert side.match(Notification({"x": 3})) == [stays]
     side.let_go(stays, 1)
     assert side.match(Notification({"x": 3})) == []
+
+
+@pytest.mark.parametrize("make", [Simple, Identity, lambda: Covering(Poset())])
+def test_a_port_that_closes_is_not_told_of_what_has_just_left(make):
+    table, holder = make(), object()
+    for port in PORTS:
+        table.open_port(port)
+    entry, _ = table.hold(Filter.parse("x > 1"), holder)
+    assert set(table.settle()) == set(PORTS)
+    table.let_go(entry, holder)
+    table.close_port("p")
+    assert set(table.settle()) == {"q", "r"}

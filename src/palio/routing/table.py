@@ -197,7 +197,10 @@ class Table(Generic[Item]):
             del self._ports[port]
             self._all_but.clear()
             self._attracts_all.pop(port, None)
-            for entry in self._entries.values():
+            for entry in (
+                *self._entries.values(),
+                *self.unsettled,
+            ):  # the port is not told of what has just left
                 if port in entry.sent:
                     entry.sent = tuple([other for other in entry.sent if other != port])
 
