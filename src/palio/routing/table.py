@@ -200,7 +200,7 @@ class Table(Generic[Item]):
             for entry in (
                 *self._entries.values(),
                 *self.unsettled,
-            ):  # the port is not told of what has just left
+            ):  # also what has just left
                 if port in entry.sent:
                     entry.sent = tuple([other for other in entry.sent if other != port])
 
