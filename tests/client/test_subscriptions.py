@@ -39,7 +39,7 @@ async def test_a_filter_may_be_in_another_language():
         assert (await computed.next(timeout=10))["n"] == "7"
         with pytest.raises(palio.PalioError, match="dialect 'klingon' is not supported"):
             await client.subscribe("n > 5", dialect="klingon")
-        with pytest.raises(palio.FilterSyntaxError, match="Column 1: shared subscriptions"):
+        with pytest.raises(palio.FilterSyntaxError, match=r"Column 1 \(mqtt\): shared subscriptions"):
             await client.subscribe("$share/g/a", dialect="mqtt")
 
 

@@ -162,6 +162,11 @@ def cesql_expressions(data: bytes) -> None:
     _understood("cesql", data)
 
 
+def message_selectors(data: bytes) -> None:
+    """A message selector of JMS."""
+    _understood("jms", data)
+
+
 def _understood(dialect: str, data: bytes) -> None:
     filter = _told(lambda: read_filter(data.decode("utf-8", "replace"), dialect))
     if filter is not None and (example := filter.example()) is not None:
@@ -296,6 +301,7 @@ DECODERS: dict[str, Callable[[bytes], None]] = {
         topics,
         event_patterns,
         cesql_expressions,
+        message_selectors,
         advertisements,
         patterns,
         json,

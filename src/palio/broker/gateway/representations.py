@@ -26,6 +26,7 @@ class FilterExpression(msgspec.Struct, forbid_unknown_fields=True, rename={"nega
     any: _Several | UnsetType = UNSET
     negated: Annotated[dict[str, Any], Meta(min_length=1, max_length=1)] | UnsetType = UNSET
     palio: Annotated[str, Meta(examples=["price > 100"])] | UnsetType = UNSET
+    sql: Annotated[str, Meta(examples=["type LIKE 'shop.%'"])] | UnsetType = UNSET
 
 
 _Filters = Annotated[
