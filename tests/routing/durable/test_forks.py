@@ -447,3 +447,23 @@ def test_what_is_damaged_is_passed_over_and_named(seed):
     if len(gaps(world)) < MOST_GAPS:
         assert named == set(damaged)
     assert world.disks["a"].trimmed == 19
+
+
+@seeds
+def test_where_a_new_one_begins_is_a_place_in_this_journal_and_no_other_of_that_name(seed):
+    """It moves before it has met any journal; the one in which it began is gone, and has as many new events."""
+    world = World(f"begins {seed}", *LINE)
+    world.run()
+    publish(world, "a", 1, 2, 3)
+    world.attach("one", "a", "s0", "n > 0")
+    while not homes(world, "s0"):
+        world.step()
+    world.attach("two", "b", "s0", "n > 0")
+    while "b" not in homes(world, "s0"):
+        assert world.step() or world.wait()
+    come_back(world, "a", Disk())
+    publish(world, "a", *range(4, 9))
+    world.heal()
+    world.run()
+    assert got(world, "s0") == set(range(4, 9))
+    assert gaps(world) == [("a", 3, None)]

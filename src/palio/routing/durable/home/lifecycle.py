@@ -78,12 +78,14 @@ class Lifecycle:
         durable.linger = attach.linger
         durable.retry = attach.retry
         self._takers.treat(durable, attach)
-        beginning = dict(attach.after or {})
+        beginning, lineages = dict(attach.after or {}), dict(attach.lineages or {})
         if since == FROM_NOW:
-            # What is published here from now on is meant, whenever the rest of the network knows of it.
-            beginning.setdefault(self._desk.broker, self._retention.register_here(identity))
+            # What is published here from now on is meant, whenever the rest of the network knows of it. It is a
+            # position in this journal: whoever takes the subscription over may find another one of that name.
+            position, lineage = self._retention.register_here(identity)
+            if self._desk.broker not in beginning:
+                beginning[self._desk.broker], lineages[self._desk.broker] = position, lineage
         durable.position = dict(beginning)
-        lineages = attach.lineages or {}
         durable.lineages = {origin: one for origin, one in lineages.items() if origin in beginning}
         durable.unwritten = set(durable.lineages)
         durable.written_position = dict(beginning)

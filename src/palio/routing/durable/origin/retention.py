@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 
 from palio.protocol.durable.letters import ReaderEnded
-from palio.protocol.durable.lineage import agrees
+from palio.protocol.durable.lineage import Lineage, agrees
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.effects import Trim
 from palio.routing.durable.facts import Fact
@@ -31,10 +31,14 @@ class Retention:
         if self._journal.register(reader, home):
             self.save(self._journal.fact(reader), self._journal.readers[reader])
 
-    def register_here(self, reader: str) -> int:
-        """Registers a new subscription at this home as a reader of this journal. Returns how far it is."""
+    def register_here(self, reader: str) -> tuple[int, Lineage]:
+        """Registers a new subscription at this home as a reader of this journal.
+
+        Returns how far it is, and of which lineage that is a position.
+        """
         self.register(reader, self._desk.broker)
-        return self._journal.stored  # what is being written may fail, and its numbers be given again
+        # What is being written may fail, and its numbers be given again.
+        return self._journal.stored, self._journal.lineage
 
     def save(self, fact: Fact, value: int) -> None:
         """Write a fact for which others may wait."""
