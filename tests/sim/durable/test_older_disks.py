@@ -175,9 +175,21 @@ def test_a_copied_disk_stays_what_it_is():
 
 def test_whoever_had_gone_on_in_another_lineage_cannot_know_what_was_lost_in_this_one():
     first, second, third = Incarnation(1, "one", 0), Incarnation(2, "two", 18), Incarnation(3, "three", 20)
-    lost = OlderDisk(1, "b1", (first, third), {"s0": (first, second), "s1": (first,)})
+    lost = OlderDisk(1, "b1", (first, third), {"s0": (first, second), "s1": (first,)}, {})
     assert lost.is_known_at("s0", 18)
     assert not lost.is_known_at("s0", 19)
     assert lost.is_known_at("s1", 19)
     assert not lost.is_known_at("s1", 21)
     assert not lost.is_known_at("s2", 18)
+
+
+def test_who_had_read_a_journal_on_disk_before_another_took_its_place_loses_nothing_when_it_is_trimmed():
+    first, second, third = Incarnation(1, "one", 0), Incarnation(2, "two", 18), Incarnation(3, "three", 20)
+    older = OlderDisk(1, "b1", (first,), {}, {"s0 1": (20, (first,)), "s1 1": (20, (first, second))})
+    found_again = first, third
+    assert older.had_read("s0 1", 20, found_again)
+    assert not older.had_read("s0 1", 21, found_again)
+    assert not older.had_read("s0 1", 19, (Incarnation(4, "four", 0),))
+    assert older.had_read("s1 1", 18, found_again)
+    assert not older.had_read("s1 1", 19, found_again)  # it had that of another lineage
+    assert not older.had_read("s2 1", 1, found_again)  # whose position is in no lineage

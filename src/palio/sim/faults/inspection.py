@@ -109,9 +109,11 @@ def check_trim(world: World, station: FaultyStation, trim: Trim) -> None:
         if known >= trim.upto:
             continue
         service = station.router.durable if station.router is not None else None
-        came_back = any(one.broker == station.name for one in record.older)
+        came_back = [one for one in record.older if one.broker == station.name]
         if came_back and service is not None and kept.identity not in service.journal.readers:
             record.unknown_readers.add((station.name, name))
+        elif any(one.had_read(kept.identity, trim.upto, station.disk.lineage) for one in came_back):
+            continue  # it has gone back to where this journal and another one fork, but had all of this one
         elif not taking.rewound and name not in record.set_back:  # whoever was moved back gets what is there
             record.trimmed_early.append((station.name, trim.upto, name, known))
 
@@ -144,6 +146,15 @@ def ahead_of(world: World, station: FaultyStation) -> dict[str, Lineage]:
         if lineage and position > fork and name not in station.disk.subscriptions:
             found[name] = lineage
     return found
+
+
+def read_of(world: World, origin: str) -> dict[str, tuple[int, Lineage]]:
+    """How far each subscription has read a journal, on the disk of its home, with the lineage; by identity."""
+    return {
+        kept.identity: (kept.position[origin], kept.lineages[origin])
+        for kept in _latest(world).values()
+        if origin in kept.position and origin in kept.lineages
+    }
 
 
 def check_epochs(world: World, station: FaultyStation, message: object) -> None:

@@ -27,6 +27,12 @@ gone back to where both fork read on from there: what they had delivered comes a
 over (it was published before they began, or for another filter) may come for the first time, after what is
 younger. So the order of what was found again is judged by what came since then.
 
+The journal that is found again knows how far its readers were, and trims by that, also before it hears from
+those that have gone back to the fork since, and would read once more what they had passed. They lose nothing by
+it: a journal hears only of positions that are on disk, so they had all of that. It is no early trimming if a
+home had read that far, in this very lineage and on its disk, when another journal took the place of this one.
+What it passes over then it names all the same; and whether anything is lost is judged by itself, as ever.
+
 *Flipped bits.* What is not on a disk as it was written is never delivered. It may come from elsewhere: an event
 to whoever got it live, a delivery from the memory of its home. To whom it does not come it is named: an event
 by its sequence, when it is passed over, and a delivery by its number. Nothing else is missing for it.

@@ -13,7 +13,7 @@ import msgspec
 
 from palio.model.filter import Filter
 from palio.model.notification import Notification
-from palio.protocol.durable.lineage import JournalGap, Lineage, incarnation_of
+from palio.protocol.durable.lineage import JournalGap, Lineage, fork_point, incarnation_of
 from palio.protocol.envelope import Envelope
 
 NEVER = 1 << 60
@@ -75,13 +75,15 @@ class OlderDisk(NamedTuple):
     """A disk that came back older: when, whose, and what of it is not there any more.
 
     `lineage` is that of the journal that is gone. `ahead` are durable subscriptions elsewhere that had read, on
-    their disks, what the journal does not have now; with the lineage of it that they know.
+    their disks, what the journal does not have now; with the lineage of it that they know. `read` is how far
+    each subscription, by its identity, had read the journal on the disk of its home, and in which lineage.
     """
 
     moment: int
     broker: str
     lineage: Lineage
     ahead: dict[str, Lineage]
+    read: dict[str, tuple[int, Lineage]]
 
     def is_known_at(self, name: str, sequence: int) -> bool:
         """Whether a subscription was ahead in the journal in which something was lost.
@@ -91,6 +93,11 @@ class OlderDisk(NamedTuple):
         """
         known = incarnation_of(sequence, self.ahead.get(name, ()))
         return known != "" and known == incarnation_of(sequence, self.lineage)
+
+    def had_read(self, identity: str, upto: int, journal: Lineage) -> bool:
+        """Whether a subscription had read, when this disk came, all up to there of a journal as it is now."""
+        sequence, lineage = self.read.get(identity, (0, ()))
+        return bool(lineage) and fork_point(sequence, lineage, journal) >= upto
 
 
 class Handing(NamedTuple):

@@ -38,6 +38,7 @@ from palio.sim.faults.inspection import (
     describe_write,
     has_gone_on,
     look,
+    read_of,
 )
 from palio.sim.faults.reach import FaultReach
 from palio.sim.faults.record import FaultRecord, OlderDisk, number_of
@@ -222,7 +223,8 @@ class World:
                 record.copied.add(name)
             else:
                 record.set_back[name] = record.moment
-        older = OlderDisk(record.moment, station.name, former.lineage, ahead_of(self, station))
+        read = read_of(self, station.name)
+        older = OlderDisk(record.moment, station.name, former.lineage, ahead_of(self, station), read)
         record.came_back(older, written)
         counts = f"with {disk.head} events instead of {former.head}"
         self.note(station.name, f"has a disk that came back older, {counts}")

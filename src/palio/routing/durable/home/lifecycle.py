@@ -81,7 +81,7 @@ class Lifecycle:
         beginning, lineages = dict(attach.after or {}), dict(attach.lineages or {})
         if since == FROM_NOW:
             # What is published here from now on is meant, whenever the rest of the network knows of it. It is a
-            # position in this journal: the subscription may move, and find another of that name when it is heard of.
+            # position in this journal: whoever takes the subscription over may find another one of that name.
             position, lineage = self._retention.register_here(identity)
             if self._desk.broker not in beginning:
                 beginning[self._desk.broker], lineages[self._desk.broker] = position, lineage
