@@ -21,7 +21,7 @@ from palio.language.errors import (
     WrongDialectText,
     WrongExpression,
 )
-from palio.language.lines import WrittenEntry, WrongLine, read_entry, written_text
+from palio.language.lines import UnsaidEntry, WrittenEntry, WrongLine, read_entry, written_text
 from palio.language.subscriptions_api import MEMBERS, read_filters
 
 __all__ = [
@@ -32,6 +32,7 @@ __all__ = [
     "WRITERS",
     "MissingFunction",
     "UnknownDialect",
+    "UnsaidEntry",
     "UnwritableCondition",
     "UnwritableDialect",
     "WrittenEntry",

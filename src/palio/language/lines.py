@@ -23,6 +23,14 @@ class WrongLine(PalioError):
     """A line that does not hold what its file is for."""
 
 
+class UnsaidEntry(WrongLine):
+    """A line that has an id, or its number, and not what it is the id of."""
+
+    id: str | int
+    key: str
+    sentence = 'This object needs "{key}": the text of the {key}, a string.'
+
+
 class WrittenEntry(msgspec.Struct, frozen=True):
     """What a line says: a text with its id, and what the text is written in."""
 
@@ -43,10 +51,10 @@ def read_entry(line: str, number: str | int, dialect: str = PALIO, *, key: str =
     if dialect == EVENTBRIDGE and key not in document:
         return WrittenEntry(number, text, dialect)
     id, written = document.get("id", number), written_text(document.get(key))
-    if written is None:
-        raise WrongLine(f'This object needs "{key}": the text of the {key}, a string.')
     if isinstance(id, bool) or not isinstance(id, (str, int)):
         raise WrongLine("An id is a string or an integer.")
+    if written is None:
+        raise UnsaidEntry(id, key)
     own = document.get("dialect", dialect) if key == FILTER else PALIO
     if not isinstance(own, str):
         raise WrongLine('"dialect" is the name of one, a string.')

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession, Window, functions
 
-from palio.language import PALIO, read_entry, require_dialect
+from palio.language import PALIO, UnsaidEntry, read_entry, require_dialect
 from palio.model.errors import PalioError
 from palio.model.formats import JSON_LINES, Reading, file_format
 from palio.spark.arrow import Batches, arrow_schema
@@ -239,8 +239,9 @@ def _subscription(number: str, line: str, *, dialect: str) -> list[tuple[Any, ..
         return []
     try:
         said = read_entry(line, number, dialect)
-    except PalioError:
-        return [(number, line.strip(), PALIO)]  # which is no filter, and will be found to be none
+    except PalioError as mistake:
+        id = mistake.id if isinstance(mistake, UnsaidEntry) else number
+        return [(str(id), line.strip(), PALIO)]  # which is no filter, and will be found to be none
     return [(str(said.id), said.text, said.dialect)]
 
 
