@@ -10,11 +10,12 @@ from palio.protocol.durable.lineage import Incarnation
 from palio.protocol.durable.peers import Ask, Marks, Told
 from palio.protocol.durable.subscriptions import GapNoticed
 from palio.routing.effects import Reply, Send
+from palio.routing.router import Router
 from palio.sim.faults import violations
 from palio.sim.faults.disk import Disk
 from palio.sim.faults.failures import shrink, story
-from palio.sim.faults.record import OlderDisk
-from palio.sim.faults.run import prepare, simulate
+from palio.sim.faults.record import NEVER, OlderDisk
+from palio.sim.faults.run import Stage, prepare, simulate
 from palio.sim.faults.scenario import FaultScenario
 from palio.sim.faults.soak import drawn, soak_one, with_older_disks
 from palio.sim.faults.steps import Older
@@ -193,3 +194,22 @@ def test_who_had_read_a_journal_on_disk_before_another_took_its_place_loses_noth
     assert older.had_read("s1 1", 18, found_again)
     assert not older.had_read("s1 1", 19, found_again)  # it had that of another lineage
     assert not older.had_read("s2 1", 1, found_again)  # whose position is in no lineage
+
+
+@pytest.mark.parametrize("all_of_them", [False, True])
+def test_those_that_have_forgotten_everything_take_no_clients_before_they_meet_who_has_not_or_all(all_of_them):
+    world = Stage(FaultScenario(seed=1, shape="line", brokers=3), make_router=Router).world
+    wire = world.wires[0]
+    emptied = [station for station in world.stations.values() if all_of_them or station is not wire.one]
+    assert all(map(world.is_open, world.stations.values()))
+    wire.cut_until = NEVER
+    world.cut(wire, 0.0)
+    for station in emptied:
+        world.come_back_older(station, None, 0.0)
+    world.run(until=world.now + 20.0)
+    assert any(one.up for one in world.wires)  # the others have met
+    assert not any(map(world.is_open, emptied))
+    wire.cut_until = 0.0
+    world.connect(wire)
+    world.run(until=world.now + 20.0)
+    assert all(map(world.is_open, world.stations.values()))

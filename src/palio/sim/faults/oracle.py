@@ -10,6 +10,8 @@ which is the identity that the subscription has at its home; and `nothing_begins
 no other life before the client has asked for the end, so that nothing else hides behind this.
 
 *Who joins.* A broker takes clients once it has heard of another one (`World.is_open`), by what it knows itself.
+So does one whose disk came back empty. That other one must not be as new: two that have forgotten all and
+meet know of nobody else, and would create anew what is at a home of which neither has heard.
 From then on nothing is excused by its being new: what it confirms is judged by the filter that is in force,
 also where its neighbours have crashed since, and their disks were full or slow when it came.
 

@@ -173,12 +173,16 @@ class World:
     def is_open(self, station: FaultyStation) -> bool:
         """Whether a broker takes clients.
 
-        One that has joined, or has forgotten everything, does as soon as it has heard of the others.
+        One that has joined, or has forgotten everything, does as soon as it has heard of one that has not; if
+        all have forgotten everything, as soon as it has heard of all.
         """
         if station.router is None or station.name not in self._absent | self._emptied:
             return station.router is not None
-        durable = station.router.durable
-        return durable is not None and not durable.topology.heard_of <= self._absent | {station.name}
+        others = set(self.stations) - self._absent - {station.name}
+        heard_of = station.router.durable.topology.heard_of if station.router.durable is not None else ()
+        if remembering := others - self._emptied:
+            return not remembering.isdisjoint(heard_of)
+        return bool(others) and others.issubset(heard_of)
 
     def crash(self, station: FaultyStation, share: float, down: float) -> None:
         """A broker ends at once. Of what it was writing, the first part is on disk."""
