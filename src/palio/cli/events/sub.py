@@ -191,9 +191,10 @@ def _tell_gaps(subscription: Subscription[Any], told: int) -> int:
     """Say what may be missing and was not said yet. Returns how many gaps have been."""
     gaps = subscription.gaps if isinstance(subscription, DurableSubscription) else []
     for gap in gaps[told:]:
-        older = gap.what == "older"
-        why = "A journal came back older than it was: what it had" if older else "A disk has damaged events"
-        say(f"{why}, {gap}, may be missing.", "yellow")
+        if gap.what == "older":
+            say(f"A journal came back older than it was: what it had, {gap}, may be missing.", "yellow")
+        else:
+            say(f"A disk has damaged events: {gap} is missing.", "yellow")
     return len(gaps)
 
 
