@@ -142,3 +142,13 @@ def test_columns_that_no_attribute_can_be_are_refused(index):
     ):
         with pytest.raises(palio.UnsupportedColumn):
             index.match_batch(pa.table({"other": column}))
+
+
+def test_what_is_computed_is_decided_for_views_of_strings_too():
+    index = palio.MatchIndex()
+    index.add("shout", palio.Filter.parse('upper(s) = "X" and n > 1'))
+    index.add("many", palio.Filter.parse("n > 1"))
+    table = pa.table({"s": pa.array(["x", None, "y", "x"], pa.string_view()), "n": [1, 2, 3, 4]})
+    for rows in (table, table.to_batches()[0]):
+        found = zip(*(one.to_pylist() for one in index.match_batch(rows)), strict=True)
+        assert sorted(found) == [(1, "many"), (2, "many"), (3, "many"), (3, "shout")]

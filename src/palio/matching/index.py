@@ -203,8 +203,10 @@ class MatchIndex:
         asked = compute.is_in(found, value_set=arrow.array(list(filters), found.type))
         if not compute.any(asked).as_py():
             return rows, found
-        there = compute.unique(rows.filter(asked))
-        notifications = dict(zip(there.to_pylist(), columns.notifications(table.take(there)), strict=True))
+        there = compute.unique(rows.filter(asked)).to_pylist()
+        whole = table if isinstance(table, arrow.Table) else arrow.Table.from_batches([table])
+        some = arrow.concat_tables([whole.slice(row, 1) for row in there])  # `take` knows no views
+        notifications = dict(zip(there, columns.notifications(some), strict=True))
         pairs = zip(rows.filter(asked).to_pylist(), found.filter(asked).to_pylist(), strict=True)
         decided = [filters[id].matches(notifications[row]) for row, id in pairs]
         kept = compute.replace_with_mask(
