@@ -197,10 +197,8 @@ class Table(Generic[Item]):
             del self._ports[port]
             self._all_but.clear()
             self._attracts_all.pop(port, None)
-            for entry in (
-                *self._entries.values(),
-                *self.unsettled,
-            ):  # also what has just left
+            # What has just left is still to be told, but not on this port.
+            for entry in (*self._entries.values(), *self.unsettled):
                 if port in entry.sent:
                     entry.sent = tuple([other for other in entry.sent if other != port])
 
