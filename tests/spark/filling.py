@@ -17,6 +17,11 @@ from tests.store.driving import Driven
 MIDNIGHT = 1_700_006_400.0  # 2023-11-15
 
 
+def numbers(count: int, first: int = 0) -> list[dict[str, int]]:
+    """Contents of events that are told apart by a number."""
+    return [{"x": n} for n in range(first, first + count)]
+
+
 def a_day_passes(lake: str) -> None:
     """The files of a lake become a day older, as far as their folder says."""
     for path in Path(lake).rglob("*.parquet"):

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, TypeAlias
 
 from palio.language.errors import WrongDialectText
@@ -308,21 +308,20 @@ class _SelectorReader:
         return self._value(self._sum(), start)
 
     def _sum(self) -> Formula | Predicate:
-        start, left = self._at, self._product()
-        while self._kind == "sign" and self._token in _SUMS:
-            function = _SUMS[self._token]
-            self._advance()
-            place = self._at
-            left = call(function, self._value(left, start), self._value(self._product(), place))
-        return left
+        return self._computed(_SUMS, self._product)
 
     def _product(self) -> Formula | Predicate:
-        start, left = self._at, self._factor()
-        while self._kind == "sign" and self._token in _PRODUCTS:
-            function = _PRODUCTS[self._token]
+        return self._computed(_PRODUCTS, self._factor)
+
+    def _computed(
+        self, functions: Mapping[str, str], part: Callable[[], Formula | Predicate]
+    ) -> Formula | Predicate:
+        start, left = self._at, part()
+        while self._kind == "sign" and self._token in functions:
+            function = functions[self._token]
             self._advance()
             place = self._at
-            left = call(function, self._value(left, start), self._value(self._factor(), place))
+            left = call(function, self._value(left, start), self._value(part(), place))
         return left
 
     def _factor(self) -> Formula | Predicate:

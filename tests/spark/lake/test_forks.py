@@ -20,16 +20,12 @@ from palio.store import Journal
 from palio.store.lake.errors import LakeBehind
 from palio.store.lake.manifests import FORMAT, Lake
 from palio.store.lake.reading import Archive
-from tests.spark.filling import backup, come_back, fill
+from tests.spark.filling import backup, come_back, fill, numbers
 from tests.store.driving import Driven
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 EVERYTHING = Filter.parse("true")
-
-
-def numbers(count, first):
-    return [{"x": n} for n in range(first, first + count)]
 
 
 @pytest.fixture

@@ -15,16 +15,12 @@ from palio.spark.source.format import PalioSource
 from palio.spark.source.journals import JournalStanding, Span, WantedEvents, open_journals
 from palio.spark.source.offsets import Offset
 from palio.store.retention_holds import hold
-from tests.spark.filling import backup, come_back, fill
+from tests.spark.filling import backup, come_back, fill, numbers
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 
 X = StructType().add("x", "integer")
 ALL = ReadAllAvailable()
-
-
-def numbers(count, first=0):
-    return [{"x": n} for n in range(first, first + count)]
 
 
 @pytest.fixture
