@@ -25,6 +25,7 @@ BUDGETS = {
     "broker": 30,
     "client": 25,
     "docs": 25,
+    "documents": 15,
     "model": 25,
     "routing": 25,
     "security": 20,

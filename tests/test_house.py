@@ -21,6 +21,7 @@ GLOSSARY = "glossary.md"
 MAP = {
     "model": ("The model, from the bottom up",),
     "language": ("The model, from the bottom up",),
+    "documents": ("Documents",),
     "matching": ("Matching and order",),
     "protocol": ("Protocol",),
     "transport": ("Protocol",),
