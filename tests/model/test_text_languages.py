@@ -4,7 +4,7 @@ import ipaddress
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from palio import Filter, FilterSyntaxError, FilterTooLarge, Notification
@@ -12,7 +12,7 @@ from palio.matching import MatchIndex
 from palio.model import automaton, folding, questions, reading, regexp, regular, texts
 from palio.model.decision import DecisionNode
 from palio.model.effort import BREATH, Meter, metered
-from palio.model.flips import EVERYTHING
+from palio.model.flips import EVERYTHING, NOTHING
 from palio.model.networks import addresses, canonical_network
 from palio.model.questions import InNetwork, Like, RegexMatches, like_of
 from palio.model.texts import TextMistake
@@ -350,3 +350,43 @@ def test_the_automaton_of_one_text_is_that_of_the_general_way(question, about):
     kind, text = about
     tree = DecisionNode(question(text), EVERYTHING[kind], ())
     assert automaton.language(kind, tree) == automaton._of_product(kind, tree)
+
+
+# What is known of a pattern without its automaton
+
+
+def _without_a_shortcut(atom):
+    """The set as points and ranges, if it is that: the automaton's own answer."""
+    return automaton.as_flips(
+        Kind.STRING, automaton.language(Kind.STRING, DecisionNode(atom, EVERYTHING[Kind.STRING], NOTHING))
+    )
+
+
+@examples(400)
+@given(st.lists(st.sampled_from(["a", "b", "*", "*", "/", "/", "**/", "/**", "/*/"]), max_size=6).map("".join))
+def test_globs_that_are_no_points_and_ranges(pattern):
+    try:
+        texts.check_glob(pattern)
+    except TextMistake:
+        reject()
+    atom = texts.GlobMatches(pattern)
+    ends = _without_a_shortcut(atom)
+    assert not (atom.is_endless and ends is not None), pattern
+    assert Filter.parse(f'x matches "{pattern}"').conjunctions[0].sides["x"].parts[Kind.STRING] == (
+        DecisionNode(atom, EVERYTHING[Kind.STRING], NOTHING) if ends is None else ends
+    )
+
+
+@examples(300)
+@given(st.text("ab%_", max_size=6))
+def test_patterns_of_like_that_are_no_points_and_ranges(pattern):
+    atom = Like(like_of(pattern, None))
+    assert not (atom.is_endless and _without_a_shortcut(atom) is not None), pattern
+
+
+@pytest.mark.parametrize("pattern", ["*a", "a*b", "a*", "*/*", "a/*", "**/a", "a/**/b", "*.*", "/a/*/b*"])
+def test_most_globs_need_no_automaton(pattern, monkeypatch):
+    monkeypatch.setattr(automaton, "_Product", None)
+    one, other = Filter.parse(f'x matches "{pattern}"'), Filter.parse(f'not x matches "{pattern}"')
+    assert not one.conjunctions[0].is_empty()
+    assert not other.conjunctions[0].is_empty()

@@ -1,1 +1,1 @@
-"""XML documents as notifications: families of documents, their schemas and paths, and how a document is read."""
+"""XML documents as notifications: families of documents, their schemas and paths, and how they are read."""

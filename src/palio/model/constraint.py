@@ -218,6 +218,9 @@ def _glob(pattern: str) -> Tree:
     literal = texts.literal_glob(pattern)
     if literal is not None:
         return flips.point(Kind.STRING, literal)
+    above = texts.below_of(pattern)
+    if above is not None:
+        return flips.combine(flips.point(_STRING, above), prefix(_STRING, above + "/"), 1)
     return EVERYTHING[_STRING] if pattern == "**" else _asked(texts.GlobMatches(pattern))
 
 

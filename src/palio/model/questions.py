@@ -76,6 +76,12 @@ class Like(TableQuestion, frozen=True):
             shapes.append(Repeated(one, 0, None) if part is None else one)
         return Chain(tuple(shapes))
 
+    @property
+    def is_endless(self) -> bool:
+        """As of `texts.GlobMatches`: a literal stands behind a `%`."""
+        parts = like_parts(self.pattern)
+        return None in parts and any(parts[parts.index(None) :])
+
 
 class RegexMatches(TableQuestion, frozen=True):
     pattern: str

@@ -141,6 +141,11 @@ class GlobMatches(msgspec.Struct, frozen=True):
     def cost(self) -> int:
         return STEP_COST + len(self.pattern) // 4
 
+    @property
+    def is_endless(self) -> bool:
+        """Whether it is seen at once that neither the texts that match nor the others are points and ranges."""
+        return _is_endless(self.pattern)
+
 
 class TextMistake(ValueError):
     """A pattern that means nothing; `at` counts characters from 0."""
@@ -170,6 +175,35 @@ def literal_glob(pattern: str) -> str | None:
     if any(segment is None or None in segment for segment in segments):
         return None
     return "/".join("".join(map(str, segment or ())) for segment in segments)
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_endless(pattern: str) -> bool:
+    """Whether no number of first characters decides about all texts, as points and ranges do.
+
+    Read what stands before the first wildcard, then as many characters for it as you like, which the pattern
+    does not have. If a literal other than a slash stands behind the wildcard, what follows decides: the rest of
+    the pattern, or only more of those characters, for then there is one literal too few. And if there is no
+    `**`, it is the rest of the pattern, or more slashes than that has.
+    """
+    segments = _segments(pattern)
+    if None not in segments:
+        return any(segment is not None and None in segment for segment in segments)
+    met = False
+    for segment in segments:
+        for character in (None,) if segment is None else segment:
+            if met and character is not None:
+                return True
+            met |= character is None
+    return False
+
+
+def below_of(pattern: str) -> str | None:
+    """The text of a pattern `text/**`, without wildcards else, or None."""
+    *above, last = _segments(pattern)
+    if last is not None or not above or any(segment is None or None in segment for segment in above):
+        return None
+    return "/".join("".join(map(str, segment or ())) for segment in above)
 
 
 def _segments(pattern: str) -> list[_Segment]:

@@ -204,6 +204,8 @@ def _example(kind: int, tree: Tree) -> Any:
 
 
 def _proven_empty(kind: int, tree: Tree) -> bool:
+    if isinstance(tree, DecisionNode) and _is_plain_question(kind, tree) and _is_endless(tree.atom):
+        return False
     try:
         return _example(kind, tree) is None
     except (Undecided, FilterTooLarge):
@@ -289,7 +291,16 @@ def _is_plain_question(kind: int, tree: DecisionNode) -> bool:
 
     What ignores case, and what is in a network, may be a list of texts, but nobody would like to read that.
     """
-    return not isinstance(tree.atom, _SIMPLER) and {tree.yes, tree.no} == {EVERYTHING[kind], NOTHING}
+    if (tree.yes, tree.no) not in ((EVERYTHING[kind], NOTHING), (NOTHING, EVERYTHING[kind])):
+        return False
+    return not isinstance(tree.atom, _SIMPLER) or _is_endless(tree.atom)
+
+
+def _is_endless(atom: Any) -> bool:
+    """Whether it is seen at once that it asks for some texts, not for all, and for no points and ranges."""
+    if isinstance(atom, texts.EndsWith):
+        return atom.text != ""
+    return isinstance(atom, (texts.GlobMatches, questions.Like)) and atom.is_endless
 
 
 class _ListIdentity:
