@@ -19,6 +19,7 @@ from palio.protocol.encoding import UnreadableMessage, decode, encode
 from palio.protocol.frames import MAX_FRAME, frame
 from palio.protocol.greeting import PROTOCOL, Greet, Role, Welcome
 from palio.protocol.inquiries import Inspect
+from palio.protocol.invocations import Invoke
 from palio.protocol.requests import Publish
 from palio.protocol.vocabulary import Answer, PeerMessage
 from palio.routing.occurrences import Close, LinkMessage, Open
@@ -33,6 +34,7 @@ VALID = [
     Rejected("d", (3,)),
     Detach("d"),
     Inspect(1, "stats", {"a": [1, {"b": 2}]}),
+    Invoke(1, "families.ls", {"a": [1, {"b": 2}]}),
     Greet(PROTOCOL, Role.CLIENT, "c"),
     Welcome(PROTOCOL, "b"),
 ]

@@ -22,6 +22,7 @@ from palio.broker.unlisted import UnlistedMessage
 from palio.protocol.deliveries import Events, Handed
 from palio.protocol.durable.letters import Carry, Content, RelocationContent
 from palio.protocol.inquiries import Inspect
+from palio.protocol.invocations import Invoke
 from palio.protocol.vocabulary import (
     Answer,
     AnyMessage,
@@ -83,7 +84,7 @@ def border() -> Border:
 def test_every_kind_of_message_is_somebodys() -> None:
     """Otherwise the doors below have not been asked about it."""
     assert REQUESTS | ANSWERS | BETWEEN_BROKERS | INTERNAL | OF_CONNECTIONS | DELIVERIES == ALL
-    assert Inspect in OF_CONNECTIONS  # answered without the router, with checks of its own
+    assert {Inspect, Invoke} < OF_CONNECTIONS  # answered without the router, with checks of their own
 
 
 def test_clients_may_ask_what_is_listed_and_nothing_else() -> None:

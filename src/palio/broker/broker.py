@@ -28,6 +28,7 @@ from palio.broker.gateway.counts import GatewayStatistics
 from palio.broker.host import Host, MachineHost
 from palio.broker.inspection import Inspection
 from palio.broker.intake import Intake
+from palio.broker.invoking import Invoking
 from palio.broker.registry import Registry
 from palio.broker.request_guard import RequestGuard
 from palio.broker.rereading import Rereading
@@ -113,6 +114,7 @@ class BrokerServer:
         self.carry_out = runner.carry_out
         self.take = intake.take
         self.inspected = intake.inspected
+        self.invoked = Invoking(self.extensions, self.accounts, counts).take
         self.throttled = intake.throttled
         self.will_flush = registry.will_flush
         self.refresh_access = self._rereading.refresh

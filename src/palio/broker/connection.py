@@ -36,10 +36,11 @@ from palio.protocol.frames import GREETING_FRAME, FrameTooLarge
 from palio.protocol.greeting import PROTOCOL, Greet, Role, Welcome
 from palio.protocol.heartbeat import Bye, Heartbeat
 from palio.protocol.inquiries import Inspect
+from palio.protocol.invocations import Invoke
 from palio.protocol.requests import Refused
 from palio.protocol.strangers import NotPalio
 from palio.protocol.violations import ProtocolViolation
-from palio.protocol.vocabulary import FROM_BROKERS, FROM_CLIENTS
+from palio.protocol.vocabulary import FROM_BROKERS, FROM_CLIENTS, SERVED
 
 if TYPE_CHECKING:
     from palio.broker.broker import BrokerServer
@@ -363,6 +364,8 @@ class BrokerConnection(asyncio.Protocol):
         kind = type(message)
         if kind is Inspect:
             self.broker.inspected(self, message, meter)
+        elif kind is Invoke:
+            self.broker.invoked(self, message, len(payload), meter)
         elif kind is Bye or kind is Refused:
             self.end(message.reason, quietly=True)
         elif kind is Greet:
@@ -401,7 +404,7 @@ class BrokerConnection(asyncio.Protocol):
         limits = settings.limits
         self._conversation.welcome(
             greet,
-            Welcome(PROTOCOL, settings.name, max_frame=limits.frame, journal=settings.journal),
+            Welcome(PROTOCOL, settings.name, max_frame=limits.frame, journal=settings.journal, knows=SERVED),
             hears=FROM_CLIENTS if is_client else FROM_BROKERS,
             frame_limit=limits.frame if is_client else limits.peer_frame(settings.durable),
         )

@@ -1,8 +1,9 @@
 """Extensions: how a room above the broker, or the gateway itself, adds to what a broker does.
 
 An `Extension` is what is added: HTTP routes (a page is a route that answers with HTML), questions that clients
-may ask (`Inspect`), periodic work, and state that begins and ends with the broker. An `Installer` makes it for
-a broker; whoever starts one (`palio up`, `palio network up`, `palio.testing`) hands it the installers.
+may ask (`Inspect`), requests that they may make (`Invoke`), periodic work, and state that begins and ends with
+the broker. An `Installer` makes it for a broker; whoever starts one (`palio up`, `palio network up`,
+`palio.testing`) hands it the installers.
 
     def clock(broker):
         async def now(call):
@@ -12,12 +13,13 @@ a broker; whoever starts one (`palio up`, `palio network up`, `palio.testing`) h
 
 1. *Closed by default.* Who calls a route is looked at by the gateway's guard as if something were changed, and
    must be known, before the handler sees anything; a body can only be read within the limits. A question needs
-   the right to inspect. What is more open says so.
+   the right to inspect, and a request the one that it names. What is more open says so.
 2. *An extension never takes the broker down.* What its handlers, answers, periodic work and end raise is logged
    and counted, and everything else goes on. Only what is wrong when it begins, and is told in a sentence (a
    `PalioError`), keeps the broker from starting: it must not run without what the extension keeps. With any
    other error there, the extension stays off.
-3. *No two things have the same name*: an extension, a route, a question. That is found out when it is added.
+3. *No two things have the same name*: an extension, a route, a question, a request. That is found out when it
+   is added.
 4. Extensions begin in the order in which they were added, end in the reverse one, and work in between.
 """
 
@@ -34,7 +36,7 @@ import msgspec
 
 from palio.broker.access.principal import Principal
 from palio.broker.access.rights import Allowance
-from palio.model.errors import PalioError
+from palio.model.errors import PalioError, cut
 
 if TYPE_CHECKING:
     from starlette.websockets import WebSocket
@@ -47,6 +49,8 @@ if TYPE_CHECKING:
 ENDED_WITHIN = 5.0
 
 Handler: TypeAlias = "Callable[[Call], Awaitable[Any]]"
+# From an argument, who asks, and the name of its session, to plain data; at once, or to be waited for.
+RequestHandler: TypeAlias = Callable[[dict[str, Any], Principal, str], "Awaitable[Any] | Any"]
 Answer: TypeAlias = Callable[[dict[str, Any], Principal], Iterator[Any]]
 Installer: TypeAlias = "Callable[[BrokerServer], Sequence[Extension]]"
 
@@ -64,6 +68,17 @@ class ExtensionConflict(PalioError):
     extension: str
     what: str
     sentence = "The extension {extension!r} cannot be added: {what} is there already."
+
+
+class UnknownRequest(PalioError):
+    """A request that no extension of this broker answers."""
+
+    what: str = cut(100)
+    known: str
+
+    def sentence(self) -> str:
+        told = f"there are {self.known}" if self.known else "it has no extension that answers anything"
+        return f"This broker cannot be asked for {self.what!r}; {told}."
 
 
 class Route(msgspec.Struct, frozen=True):
@@ -94,6 +109,17 @@ class Question(msgspec.Struct, frozen=True):
     needs: Allowance | None = Allowance.INSPECT
 
 
+class ExtensionRequest(msgspec.Struct, frozen=True):
+    """A request that clients may make (`Invoke`). See `invoking` for what handlers may be and do.
+
+    `needs` is the right that it takes; with None the handler itself looks at the rights of who asks.
+    """
+
+    name: str
+    handle: RequestHandler
+    needs: Allowance | None
+
+
 class Job(msgspec.Struct, frozen=True):
     """Periodic work, with so many seconds between two times."""
 
@@ -109,6 +135,7 @@ class Extension(msgspec.Struct, frozen=True, kw_only=True):
     routes: tuple[Route, ...] = ()
     sockets: tuple[Socket, ...] = ()
     questions: tuple[Question, ...] = ()
+    requests: tuple[ExtensionRequest, ...] = ()
     jobs: tuple[Job, ...] = ()
     start: Callable[[], Awaitable[None]] | None = None
     stop: Callable[[], Awaitable[None]] | None = None
@@ -119,6 +146,7 @@ class Extension(msgspec.Struct, frozen=True, kw_only=True):
         yield from [f"{route.method} {route.path}" for route in self.routes]
         yield from [f"a socket at {socket.path}" for socket in self.sockets]
         yield from [f"a question {question.name!r}" for question in self.questions]
+        yield from [f"a request {request.name!r}" for request in self.requests]
 
 
 class Extensions:
@@ -132,6 +160,7 @@ class Extensions:
         self._off: set[str] = set()
         self._jobs: list[asyncio.Task[None]] = []
         self.questions: dict[str, Answer] = {}
+        self._requests: dict[str, tuple[str, ExtensionRequest]] = {}  # with the names of their extensions
         self.failures: Counter[tuple[str, str]] = Counter()  # by extension, and what of it has failed
 
     def add(self, extension: Extension) -> None:
@@ -143,6 +172,8 @@ class Extensions:
         self._added.append(extension)
         for question in extension.questions:
             self.questions[question.name] = self._guarded(extension.name, question)
+        for request in extension.requests:
+            self._requests[request.name] = extension.name, request
 
     def __iter__(self) -> Iterator[Extension]:
         return iter(self._added)
@@ -175,6 +206,18 @@ class Extensions:
                         await extension.stop()
             except Exception as problem:  # noqa: BLE001 (the others end in order)
                 self._failed(extension.name, "stop", problem)
+
+    def request(self, what: str, principal: Principal) -> tuple[str, ExtensionRequest]:
+        """A request that somebody may make, with the name of its extension.
+
+        Raises `UnknownRequest` and `NotAllowed`.
+        """
+        found = self._requests.get(what)
+        if found is None:
+            raise UnknownRequest(what, ", ".join(sorted(self._requests)))
+        if (needs := found[1].needs) is not None:
+            principal.require(needs, f"ask for {what!r}")
+        return found
 
     @contextmanager
     def careful(self, name: str, what: str) -> Iterator[None]:

@@ -19,11 +19,12 @@ from palio.protocol.deliveries import Lost
 from palio.protocol.durable import control, journals, subscriptions
 from palio.protocol.durable.lineage import JournalGap
 from palio.protocol.inquiries import Inspected, Request, Respond, Traced, Wanted
+from palio.protocol.invocations import Invoked
 from palio.protocol.subjects import subject_of
 
 # What is for whoever has asked, and for nobody else.
 _PLAIN_ANSWERS = (
-    *(reading.ReceivedSurvey, Traced, control.Sought, subscriptions.Requeued, subscriptions.Discarded),
+    *(reading.ReceivedSurvey, Traced, Invoked, control.Sought, subscriptions.Requeued, subscriptions.Discarded),
     *(journals.Forgot, journals.JournalsListed, journals.Held, journals.JournalTrimmed),
 )
 

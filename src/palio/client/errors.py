@@ -102,12 +102,23 @@ class NoEvent(RequestTimeout):
 
 
 class RequestRefused(PalioError):
-    """A request that the broker did not carry out; `error` names what is wrong, `reason` tells it."""
+    """A request that the broker did not carry out; `error` names what is wrong, `reason` tells it.
+
+    The fields that the error has at the broker are fields here, too.
+    """
 
     subject: str
     error: str
     reason: str
     sentence = "{reason}"
+
+
+class BrokerTooOld(PalioError):
+    """A request that came into the protocol after the version of the broker."""
+
+    broker: str
+    request: str
+    sentence = "The broker {broker!r} does not know {request!r}; bring it up to date."
 
 
 class SlowConsumer(PalioError):
@@ -216,9 +227,9 @@ def error_of(refused: Refused) -> PalioError:
     subject, error, reason = refused.subject, refused.error, refused.reason
     kind = _KNOWN.get(error)
     if kind is None:
-        return RequestRefused(subject, error, reason)
+        kind = RequestRefused
     problem = kind.__new__(kind)
-    PalioError.__init__(
-        problem, reason, **({"subject": subject, "error": error, "reason": reason} | refused.fields)
-    )
+    told = {"subject": subject, "error": error, "reason": reason}
+    fields = told | refused.fields if kind is not RequestRefused else refused.fields | told
+    PalioError.__init__(problem, reason, **fields)
     return problem

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from palio.client.address import parse_addresses
 from palio.client.connection import ClientConnection
 from palio.client.dialling import dial
-from palio.client.errors import ClientClosed, ConnectionLost, RequestTimeout, error_of
+from palio.client.errors import BrokerTooOld, ClientClosed, ConnectionLost, RequestTimeout, error_of
 from palio.client.naming import default_name
 from palio.client.options import Options
 from palio.client.publishing import PublishQueue
@@ -27,9 +27,10 @@ from palio.model.errors import PalioError
 from palio.protocol.durable.subscriptions import Attached, Changed, DurableReady
 from palio.protocol.greeting import PROTOCOL, Greet, Role, Welcome
 from palio.protocol.heartbeat import Ping, Pong
+from palio.protocol.invocations import Invoke
 from palio.protocol.requests import Accepted, Ended, Published, Ready, Refused
 from palio.protocol.subjects import subject_of
-from palio.protocol.vocabulary import KNOWN
+from palio.protocol.vocabulary import KNOWN, LATER_REQUESTS
 
 Result = TypeVar("Result")
 
@@ -47,6 +48,7 @@ class ClientSession:
         self.state = State.CONNECTING
         self.reason = ""
         self.broker = ""
+        self._serves: frozenset[str] = frozenset()  # of requests that not every broker knows
         self.journal = False  # whether a confirmation means that it is on disk
         self.connections = 0
         self.held: dict[str, SessionHandle] = {}
@@ -113,11 +115,15 @@ class ClientSession:
         self.connections += 1
         self.broker = welcome.broker
         self.journal = welcome.journal
+        self._serves = frozenset(welcome.knows)
         self._go("welcomed", f"The broker {welcome.broker} has taken the connection.")
         for held in self.held.values():
             connection.say(held.numbered())
         for message in self._waiting.connected():
-            connection.say(message)
+            if (problem := self._unserved(message)) is not None:
+                self._waiting.refuse(message.number, problem)
+            else:
+                connection.say(message)
         self.publishing.connected(connection, welcome.max_frame)
 
     def _lost(self, connection: ClientConnection, reason: str) -> None:
@@ -230,11 +236,28 @@ class ClientSession:
         Of several of the same subject, one is made after the other: a broker lets go the wish that another one
         of the same client takes the place of.
         """
+        if self._connection is not None and (problem := self._unserved(request)) is not None:
+            raise problem
         request = self._waiting.pairing.numbered(request)
         subject = subject_of(request)
         while (before := self._waiting.of(subject)) is not None:
             await asyncio.wait([before])
         return await self._ask_now(request, subject, on_loss, timeout)
+
+    async def invoke(
+        self, what: str, argument: dict[str, Any], *, on_loss: OnLoss = "fail", timeout: float | None = None
+    ) -> Any:
+        """Ask for what an extension of the broker does under this name. Raises what it refuses with."""
+        self.require_open()
+        answer = await self.ask(Invoke(0, what, argument), on_loss=on_loss, timeout=timeout)
+        return answer.result
+
+    def _unserved(self, request: Any) -> BrokerTooOld | None:
+        """What is wrong with a request that the broker does not know."""
+        kind = type(request)
+        if kind not in LATER_REQUESTS or kind.__name__.lower() in self._serves:
+            return None
+        return BrokerTooOld(self.broker, getattr(request, "what", kind.__name__.lower()))
 
     async def _ask_now(self, request: Any, subject: str, on_loss: OnLoss, timeout: float | None) -> Any:
         future = self._waiting.add(request, on_loss, said=self.say(request))

@@ -29,6 +29,7 @@ from palio.protocol.durable.letters import Carry
 from palio.protocol.durable.subscriptions import Attach, Change
 from palio.protocol.envelope import Envelope
 from palio.protocol.inquiries import Inspect, Trace, Watch
+from palio.protocol.invocations import Invoke
 from palio.protocol.peers import Forward, Interest, Update
 from palio.protocol.requests import Advertise, Publish, Refused, Subscribe, Unadvertise, Unsubscribe
 from palio.protocol.vocabulary import AnyMessage
@@ -172,7 +173,7 @@ _TEXTS: dict[type, Callable[[Any], Filter | Advertisement | None]] = {
 }
 
 # Requests about content: what they ask takes some thought.
-ABOUT_CONTENT = frozenset([kind.__name__.lower() for kind in (*_TEXTS, Trace, Inspect)])
+ABOUT_CONTENT = frozenset([kind.__name__.lower() for kind in (*_TEXTS, Trace, Inspect, Invoke)])
 
 
 def _require_dialect(message: Any) -> None:

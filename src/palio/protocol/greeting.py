@@ -47,13 +47,18 @@ class Greet(WireMessage, frozen=True):
 
 
 class Welcome(WireMessage, frozen=True):
-    """The connection may be used. `journal` says whether a confirmation means that it is on disk."""
+    """The connection may be used. `journal` says whether a confirmation means that it is on disk.
+
+    `knows` are the kinds of requests that not every broker of this version knows (`LATER_REQUESTS`), and this
+    one does: a client asks nothing else of them, as what is not known ends a connection.
+    """
 
     protocol: str
     broker: str
     heartbeat: float = HEARTBEAT
     max_frame: int = MAX_FRAME
     journal: bool = False
+    knows: tuple[str, ...] = ()
 
 
 def require_version(spoken: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any, get_args
 from palio.protocol.base import Numbered
 from palio.protocol.heartbeat import Ping
 from palio.protocol.inquiries import Inspect
+from palio.protocol.invocations import Invoke
 from palio.protocol.vocabulary import ClientMessage
 
 
@@ -19,11 +20,15 @@ def _called(kind: type) -> Callable[[Any], Any] | None:
     return next((attrgetter(name) for name in names if name in fields), None)
 
 
-_CALLED = {kind: _called(kind) for kind in (*get_args(ClientMessage), Inspect, Ping)}
+def _invoked(request: Invoke) -> str:
+    return f"{request.what} {request.number}"
+
+
+_CALLED = {kind: _called(kind) for kind in (*get_args(ClientMessage), Inspect, Ping)} | {Invoke: _invoked}
 
 
 def subject_of(request: Any) -> str:
-    """Such as `attach desk`, `publish 7` or `forget`."""
+    """Such as `attach desk`, `publish 7`, `invoke families.ls 3` or `forget`."""
     kind = type(request)
     called = _CALLED[kind]
     return kind.__name__.lower() if called is None else f"{kind.__name__.lower()} {called(request)}"

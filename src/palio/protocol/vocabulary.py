@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias, get_args
 
-from palio.protocol import deliveries, greeting, heartbeat, inquiries, peers, requests
+from palio.protocol import deliveries, greeting, heartbeat, inquiries, invocations, peers, requests
 from palio.protocol.durable import control, journals, letters, subscriptions
 from palio.protocol.durable import peers as durable_peers
 
@@ -48,20 +48,28 @@ BrokerMessage: TypeAlias = PeerMessage | DurablePeerMessage | InquiryPeerMessage
 _Greeting: TypeAlias = greeting.Greet | greeting.Welcome
 _Heartbeat: TypeAlias = heartbeat.Ping | heartbeat.Pong | heartbeat.Bye
 _Inspection: TypeAlias = inquiries.Inspect | inquiries.Inspected
-ConnectionMessage: TypeAlias = _Greeting | _Heartbeat | _Inspection | deliveries.Lost
+_Invocation: TypeAlias = invocations.Invoke | invocations.Invoked
+ConnectionMessage: TypeAlias = _Greeting | _Heartbeat | _Inspection | _Invocation | deliveries.Lost
 AnyMessage: TypeAlias = (
     ClientMessage | AnyAnswer | BrokerMessage | ConnectionMessage | deliveries.Events | deliveries.Handed
 )
 
 # What a client hears from a broker that it is welcome at; and what of it answers a request, by its number.
 TO_CLIENTS: frozenset[type] = frozenset(
-    {*get_args(AnyAnswer), deliveries.Events, deliveries.Handed, deliveries.Lost, inquiries.Inspected}
+    {
+        *get_args(AnyAnswer),
+        *(deliveries.Events, deliveries.Handed, deliveries.Lost),
+        *(inquiries.Inspected, invocations.Invoked),
+    }
 )
 _UNASKED = {requests.Ready, subscriptions.DurableReady, *get_args(_Told), inquiries.Requested}
 ANSWERS = TO_CLIENTS - _UNASKED - {deliveries.Events, deliveries.Handed, deliveries.Lost}
 # What clients hear only if they have said that they know it: it came into this version of the protocol later.
 OPTIONAL: frozenset[type] = frozenset({subscriptions.GapNoticed})
 KNOWN: tuple[str, ...] = tuple(sorted([kind.__name__.lower() for kind in OPTIONAL]))
+# What clients ask only of a broker that has said that it knows it: it came into this version later, too.
+LATER_REQUESTS: frozenset[type] = frozenset({invocations.Invoke})
+SERVED: tuple[str, ...] = tuple(sorted([kind.__name__.lower() for kind in LATER_REQUESTS]))
 # What a broker hears from clients, and from its neighbours.
-FROM_CLIENTS: frozenset[type] = frozenset({*get_args(ClientMessage), inquiries.Inspect})
+FROM_CLIENTS: frozenset[type] = frozenset({*get_args(ClientMessage), inquiries.Inspect, invocations.Invoke})
 FROM_BROKERS: frozenset[type] = frozenset(get_args(BrokerMessage))
