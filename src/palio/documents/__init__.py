@@ -1,1 +1,29 @@
 """XML documents as notifications: families of documents, their schemas and paths, and how they are read."""
+
+from palio.documents.errors import (
+    DocumentRefused,
+    DocumentTooLarge,
+    FamilyIncompatible,
+    FamilyRefused,
+    SchemaRefused,
+    UnknownFamily,
+    UnknownPath,
+)
+from palio.documents.family import Family, FamilyPath, SchemaFile
+from palio.documents.parsing import DocumentLimits, parse_document, thread_is_worn
+
+__all__ = [
+    "DocumentLimits",
+    "DocumentRefused",
+    "DocumentTooLarge",
+    "Family",
+    "FamilyIncompatible",
+    "FamilyPath",
+    "FamilyRefused",
+    "SchemaFile",
+    "SchemaRefused",
+    "UnknownFamily",
+    "UnknownPath",
+    "parse_document",
+    "thread_is_worn",
+]

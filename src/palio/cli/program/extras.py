@@ -25,6 +25,7 @@ BRINGS = {
     "sim": _ARROW | {"matplotlib", "numpy"},
     "spark": _SPARK,
     "connect": _SPARK | {"grpc", "grpc_status"},
+    "xml": frozenset({"lxml"}),
     "bench": _ARROW | _BROKER | {"nats", "numpy", "paho", "trustme"},
 }
 
