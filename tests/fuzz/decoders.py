@@ -25,6 +25,7 @@ from palio.broker.gateway.settings import GatewaySettings
 from palio.broker.gateway.sinks import require_form
 from palio.broker.gateway.stream_request import read_position, read_wanted, write_position
 from palio.broker.gateway.subscriptions import filter_of, read_definition
+from palio.documents.event_format import XML_FORMATS
 from palio.language import read_filter
 from palio.matching import MatchIndex
 from palio.model import jsontext
@@ -213,7 +214,7 @@ def events(data: bytes) -> None:
     lines = [line.partition(b":") for line in head.split(b"\n")]
     headers = [(name.decode("latin-1").strip(), value.decode("latin-1").strip()) for name, _, value in lines]
     message = Message.of(headers, body)
-    for notification in _told(lambda: tuple(read_message(message, _READING))) or ():
+    for notification in _told(lambda: tuple(read_message(message, _READING, XML_FORMATS))) or ():
         for format in (BINARY, STRUCTURED) if as_event(notification) is not None else ():
             # What looked like a time in plain JSON is one from then on.
             written = _again(format, _again(format, notification)[1])[0]

@@ -29,7 +29,7 @@ _ERRORS_OF = {
     405: ("WrongMethod",),
     408: ("BodyTooSlow",),
     409: ("NotTaker", "FilterDiffers", "SubscriptionExists"),
-    413: ("BodyTooLarge", "EventTooLarge", "FrameTooLarge"),
+    413: ("BodyTooLarge", "EventTooLarge", "FrameTooLarge", "DocumentTooLarge"),
     415: ("EncodedBody", "WrongMediaType"),
     429: (
         "TooManyInvocations",
@@ -40,7 +40,7 @@ _ERRORS_OF = {
         "Throttled",
     ),
     500: ("BrokerMistake",),
-    501: ("NoJournal",),
+    501: ("NoJournal", "MissingDependency"),
     503: ("TooManyConnections", "NotNow", "NotStored", "HomeUnreachable", "HistoryUnavailable", "VisitEnded"),
     504: ("NoAnswer",),
 }

@@ -19,6 +19,7 @@ from palio.broker.gateway.credentials import HttpCredentials
 from palio.broker.gateway.openapi import COMMON, Operation, Parameter, good
 from palio.broker.gateway.parameters import KEY, Key, read_key, read_number
 from palio.broker.gateway.visitor import Visitor
+from palio.documents.event_format import XML_BATCH, XML_EVENT, XML_FORMATS
 from palio.model.body import MAX_PRIORITY
 from palio.model.errors import WrongParameter
 from palio.model.formats import BATCH, JSON, STRUCTURED, Message, Reading, read_message
@@ -70,15 +71,17 @@ PUBLISH = Operation(
     summary="Publish events",
     description=(
         "One event or several: plain JSON (an object, or an array of objects), JSON lines, or CloudEvents in "
-        "binary (ce-… headers), structured or batch mode. All are published, in their order, or none. The "
-        "answer is the confirmation. A CloudEvent is known by source and id, other events by Idempotency-Key "
-        "or id: what was published before is answered with its first sequence."
+        "binary (ce-… headers), structured or batch mode, in JSON or XML. All are published, in their order, "
+        "or none. The answer is the confirmation. A CloudEvent is known by source and id, other events by "
+        "Idempotency-Key or id: what was published before is answered with its first sequence."
     ),
     parameters=(KEY, *_QUERY),
     body={
         JSON: _Object | list[dict[str, Any]],
         STRUCTURED.media_types[0]: EventDocument,
         BATCH.media_types[0]: list[EventDocument],
+        XML_EVENT.media_types[0]: str,
+        XML_BATCH.media_types[0]: str,
     },
     answers=good("The broker has taken them; with a journal, they are on disk.", Confirmed),
     problems=(400, 408, 413, 415, *COMMON),
@@ -110,7 +113,7 @@ class HttpPublishing:
         async with call.body() as body:
             message = Message.of(call.headers.items(), body)
             if len(body) <= IN_THREAD:
-                notifications = tuple(read_message(message, reading))
+                notifications = tuple(read_message(message, reading, XML_FORMATS))
             else:
                 async with self._threads:
                     notifications = await asyncio.to_thread(_read_and_encode, message, reading)
@@ -163,7 +166,7 @@ def _end(session: _Session) -> None:
 
 
 def _read_and_encode(message: Message, reading: Reading) -> tuple[Notification, ...]:
-    notifications = tuple(read_message(message, reading))
+    notifications = tuple(read_message(message, reading, XML_FORMATS))
     for notification in notifications:
         _ = notification.body  # which is then not made in the event loop
     return notifications

@@ -1,5 +1,7 @@
 """All formats, by media type and by the names of files.
 
+Formats that need more than the model are made in the rooms above, and handed to these functions as `more`.
+
 A media type of CloudEvents says all about a message. Otherwise `ce-…` headers make it one in binary mode,
 whatever its data are; and without them its media type says what it is.
 """
@@ -31,25 +33,23 @@ class WrongMediaType(PalioError):
     """A body of a kind that is not known here."""
 
     media_type: str = cut(80)
-    expected: InitVar[str | None] = None
+    expected: InitVar[str]
 
-    def sentence(self, expected: str | None) -> str:
+    def sentence(self, expected: str) -> str:
         this = repr(self.media_type) if self.media_type else "of no named type"
-        return (
-            f"This is {this}, and should be {expected or _expected()}. "
-            f"With curl: --json, or -H 'Content-Type: {JSON}'."
-        )
+        return f"This is {this}, and should be {expected}. With curl: --json, or -H 'Content-Type: {JSON}'."
 
 
-def _expected() -> str:
-    *names, last = [one.media_types[0] for one in FORMATS]
+def _expected(formats: tuple[Format, ...]) -> str:
+    *names, last = [one.media_types[0] for one in formats]
     return f"{', '.join(names)} or {last}, or have ce-… headers"
 
 
-def format_of(message: Message) -> Format:
+def format_of(message: Message, more: tuple[Format, ...] = ()) -> Format:
     """The format of a message. Raises `WrongMediaType`."""
     media_type = message.media_type
-    named = next((one for one in FORMATS if media_type in one.media_types), None)
+    formats = (*FORMATS, *more)
+    named = next((one for one in formats if media_type in one.media_types), None)
     if named is not None and media_type.startswith(_CLOUDEVENTS):
         return named
     if BINARY.describes(message):
@@ -57,13 +57,13 @@ def format_of(message: Message) -> Format:
     if named is None and re.fullmatch(r"application/[\w.-]+\+json", media_type):
         return PLAIN_JSON
     if named is None:
-        raise WrongMediaType(media_type)
+        raise WrongMediaType(media_type, _expected(formats))
     return named
 
 
-def read_message(message: Message, reading: Reading) -> Iterator[Notification]:
+def read_message(message: Message, reading: Reading, more: tuple[Format, ...] = ()) -> Iterator[Notification]:
     """What a message says. Raises `WrongMediaType`, and what its format does."""
-    return format_of(message).read(message, reading)
+    return format_of(message, more).read(message, reading)
 
 
 def file_format(name: str) -> FileFormat | None:
