@@ -1,5 +1,6 @@
 """XML documents as notifications: families of documents, their schemas and paths, and how they are read."""
 
+from palio.documents.compiling import try_schemas
 from palio.documents.errors import (
     DocumentRefused,
     DocumentTooLarge,
@@ -11,6 +12,8 @@ from palio.documents.errors import (
 )
 from palio.documents.family import Family, FamilyPath, SchemaFile
 from palio.documents.parsing import DocumentLimits, parse_document, thread_is_worn
+from palio.documents.schemas import read_sources
+from palio.documents.validating import SchemaValidator
 
 __all__ = [
     "DocumentLimits",
@@ -22,8 +25,11 @@ __all__ = [
     "FamilyRefused",
     "SchemaFile",
     "SchemaRefused",
+    "SchemaValidator",
     "UnknownFamily",
     "UnknownPath",
     "parse_document",
+    "read_sources",
     "thread_is_worn",
+    "try_schemas",
 ]
