@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 
 import pytest
 
 from palio import Filter
-from palio.matching.candidates import FANOUT, MAX_WAITING, CandidateEntry, Candidates
+from palio.matching.candidates import Candidates
+from palio.matching.filter_blocks import FANOUT, MAX_WAITING, CandidateEntry
 from palio.matching.outline import Outline
 from palio.matching.poset import Poset
 from tests.slices import sliced
@@ -28,6 +30,10 @@ def drawn(choose: random.Random, moment: int) -> Filter:
             parts.append(f'path starts with "{"".join(choose.choices("ab", k=choose.randint(1, 6)))}"')
         case 3:
             parts.append(f'path contains "{"".join(choose.choices("ab", k=choose.randint(1, 4)))}"')
+            if choose.random() < 0.5:
+                parts.append(f'symbol = "{choose.choice("AB")}"')
+            if choose.random() < 0.2:
+                parts.append(choose.choice(['tags has "ab"', 'title matches "a*b*"', 'title ends with "ba"']))
         case 4:
             parts.append(f"(level = {choose.randint(0, 9)} or absent(level))")
         case 5:
@@ -152,16 +158,55 @@ def test_questions_are_found_by_their_examples(seed):
     assert sorted(entry.owner for entry in index) == sorted(entry.owner for entry in entries)
 
 
-def test_questions_are_not_compared_with_all_others(monkeypatch):
-    looked = 0
+def test_examples_of_long_texts_are_found_too():
+    index = Candidates()
+    long = "ab" * 2_000
+    entries = [
+        index.add(Outline(Filter.parse(text)), text)
+        for text in (f'x contains "{long}"', f'x contains "{long}" and y > 1', 'x contains "b" and y > 0')
+    ]
+    asked = Outline(Filter.parse('x contains "aba" and y > 0'))
+    assert [entry.owner for entry in index.covered(asked)] == [entries[1].owner]
+    assert {entry.owner for entry in index.covering(entries[1].outline)} == {entry.owner for entry in entries}
+    for entry in entries:
+        index.remove(entry)
+    assert list(index) == []
+
+
+@pytest.fixture
+def looked(monkeypatch):
+    """How often a filter was looked at."""
+    counts: Counter[str] = Counter()
     may_cover = Outline.may_cover
 
     def counted(self, other):
-        nonlocal looked
-        looked += 1
+        counts["at"] += 1
         return may_cover(self, other)
 
     monkeypatch.setattr(Outline, "may_cover", counted)
+    return counts
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        'title contains "{word}" and price < {number}',
+        'title matches "*{word}*a*" and kind = "news"',
+        'tags has "{word}" and price > {number}',
+        'title contains "Reuters" and price between {number} and {next}',
+    ],
+)
+def test_questions_beside_others_are_not_compared_with_all_others(kind, looked):
+    choose = random.Random(5)
+    poset = Poset()
+    for _ in range(600):
+        number = choose.randint(0, 10**6)
+        word = "".join(choose.choices("abcdefgh", k=6))
+        poset.insert(Filter.parse(kind.format(word=word, number=number, next=number + 10)))
+    assert looked["at"] < 600 * 128
+
+
+def test_questions_are_not_compared_with_all_others(looked):
     choose = random.Random(5)
     poset = Poset()
     for number in range(100):
@@ -173,5 +218,5 @@ def test_questions_are_not_compared_with_all_others(monkeypatch):
             f'tags has "{word}"',
         )
         poset.insert(Filter.parse(kinds[number % 4]))
-    assert looked < 1_000
+    assert looked["at"] < 1_000
     poset.check()

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palio import ContradictoryFilter, Filter, Notification, UnknownId
-from palio.matching import candidates
+from palio.matching import by_example, filter_blocks
 from palio.matching.poset import Node, Poset
 from tests.slices import examples
 
@@ -66,12 +66,13 @@ def notifications() -> st.SearchStrategy[Notification]:
 def small_blocks():
     """Blocks so small that a handful of filters fills several: merging and holes happen all the time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(candidates, "MAX_WAITING", 2)
-        patch.setattr(candidates, "FANOUT", 2)
-        patch.setattr(candidates, "MAX_BLOCK", 8)
-        patch.setattr(candidates, "MIN_BETWEEN_CUTS", 1)
-        patch.setattr(candidates, "COMMON_SHARE", 2)
-        patch.setattr(candidates, "MAX_TOGETHER", 2)
+        patch.setattr(filter_blocks, "MAX_WAITING", 2)
+        patch.setattr(filter_blocks, "FANOUT", 2)
+        patch.setattr(filter_blocks, "MAX_BLOCK", 8)
+        patch.setattr(filter_blocks, "MIN_BETWEEN_CUTS", 1)
+        patch.setattr(filter_blocks, "COMMON_SHARE", 2)
+        patch.setattr(filter_blocks, "MAX_TOGETHER", 2)
+        patch.setattr(by_example, "MAX_TOGETHER", 2)
         yield
 
 

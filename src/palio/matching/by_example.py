@@ -1,23 +1,27 @@
-"""`ByExample`: filters that consist of questions to texts and lists, found by their examples.
+"""`ByExample`: filters that ask questions of texts and lists, found by their examples.
 
-Such filters have no ends that could be sorted into columns (`candidates`). But each has an example, something
-that it selects, and a filter that covers another one selects that one's example as well. So
+Such filters have no ends that could be sorted into columns (`filter_blocks`). But each has an example, some
+event that it selects, and a filter that covers another one selects that one's example as well. So
 
 - covering g: those that the example of g satisfies, which an index of the filters finds;
-- covered by g: those whose example satisfies g. A text that satisfies g has the literals of g in it (`leads`),
-  so the examples are filed under each three characters in a row that they have, and those are looked at that
-  have the rarest three of g's literals. Where g has no literal, those that name g's rarest attribute are.
+- covered by g: those whose example satisfies g. What satisfies g has its points, and in its texts the literals
+  of g (`leads`), so the examples are filed under their attributes, their points, and each three characters in a
+  row that their texts have. Those are looked at that have the rarest of what g needs.
 
-A filter without an example is looked at each time. What is found is only what may be; whether it is,
-`Outline.may_cover` says.
+Where a filter says more than questions, it has columns too. Then these are what narrows down many that have
+the same literal: they are built, and looked at, only when there are too many to be looked at one by one.
+
+A filter without an example, or with one that would be filed under very much, is looked at each time. What is
+found is only what may be; whether it is, `Outline.may_cover` says.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from palio.matching import MatchIndex
+from palio.matching.filter_blocks import CandidateEntry, FilterBlocks
 from palio.matching.leads import literals
 from palio.matching.outline import Outline, looked_at
 from palio.model.decision import DecisionNode, Tree
@@ -25,36 +29,46 @@ from palio.model.lists import Has
 from palio.model.values import Kind
 from palio.model.valueset import ValueSet
 
-if TYPE_CHECKING:
-    from palio.matching.candidates import CandidateEntry
-
 GRAM = 3  # characters
+
+# How many are looked at one by one where columns could narrow them down.
+MAX_TOGETHER = 128
+# Under how many keys an example is filed; a text of a thousand characters has three times as many.
+MAX_KEYS = 4_096
 
 _Key: TypeAlias = tuple[str, Any]
 
 
 class ByExample:
-    """Filters all of whose attributes are asked questions, by outline."""
+    """Filters some of whose attributes are asked questions, by outline."""
 
-    def __init__(self) -> None:
+    def __init__(self, columns: FilterBlocks | None = None) -> None:
         self._index = MatchIndex()
+        self._columns = columns
         self._entries: dict[CandidateEntry, None] = {}
-        self._without_example: dict[CandidateEntry, None] = {}
+        self._unfiled: dict[CandidateEntry, None] = {}
         self._filed: dict[_Key, dict[CandidateEntry, None]] = {}
 
     def add(self, entry: CandidateEntry) -> None:
         self._entries[entry] = None
         self._index.add(entry, entry.outline.filter)
-        if entry.outline.example() is None:
-            self._without_example[entry] = None
-        for key in _keys(entry.outline):
+        if self._columns is not None:
+            self._columns.add(entry)
+        keys = _keys(entry.outline)
+        if keys is None:
+            self._unfiled[entry] = None
+        for key in keys or ():
             self._filed.setdefault(key, {})[entry] = None
 
     def remove(self, entry: CandidateEntry) -> None:
         del self._entries[entry]
         self._index.remove(entry)
-        self._without_example.pop(entry, None)
-        for key in _keys(entry.outline):
+        if self._columns is not None:
+            self._columns.remove(entry)
+        keys = _keys(entry.outline)
+        if keys is None:
+            del self._unfiled[entry]
+        for key in keys or ():
             together = self._filed[key]
             del together[entry]
             if not together:
@@ -66,36 +80,54 @@ class ByExample:
             return []
         example = outline.example()
         found = list(self._entries) if example is None else self._index.match(example)
+        if self._columns is not None and len(found) > MAX_TOGETHER:
+            return self._columns.covering(outline, None if example is None else set(found))
         return [entry for entry in looked_at(found) if entry.outline.may_cover(outline)]
 
     def covered(self, outline: Outline) -> list[CandidateEntry]:
         """All that the outlined filter may cover."""
         if not self._entries:
             return []
-        needed: list[_Key] = [*((name, None) for name in outline.names), *_needed(outline)]
-        together = min([self._filed.get(key, {}) for key in needed], key=len, default=self._entries)
-        found = together | self._without_example if self._without_example else together
-        return [entry for entry in looked_at(list(found)) if outline.may_cover(entry.outline)]
+        together = min([self._filed.get(key, {}) for key in _needed(outline)], key=len, default=self._entries)
+        if together is not self._entries and self._unfiled:
+            together = together | self._unfiled
+        if self._columns is not None and len(together) > MAX_TOGETHER:
+            return self._columns.covered(outline, None if together is self._entries else together)
+        return [entry for entry in looked_at(list(together)) if outline.may_cover(entry.outline)]
 
     def __iter__(self) -> Iterator[CandidateEntry]:
         return iter(self._entries)
 
 
-def _keys(outline: Outline) -> set[_Key]:
-    """Under what a filter is filed: its attributes, and what its example has of short texts."""
-    found: set[_Key] = {(name, None) for name in outline.names}
+def has_literals(outline: Outline) -> bool:
+    """Whether a filter asks for some text within a text, or in a list."""
+    boxes = outline.filter.conjunctions
+    return len(boxes) == 1 and any(any(_texts(boxes[0].sides[name])) for name in outline.loose)
+
+
+def _keys(outline: Outline) -> set[_Key] | None:
+    """Under what a filter is filed: its attributes, its points, and what its example has of short texts.
+
+    None if it has no example, or too much of them.
+    """
     example = outline.example()
-    if example is not None:
-        for name, value in example.attributes.items():
-            for one in value if isinstance(value, tuple) else (value,):
-                if isinstance(one, (str, bytes)):
-                    text = one if isinstance(one, str) else one.decode("latin-1")
-                    found.update((name, gram) for size in range(1, GRAM + 1) for gram in _grams(text, size))
+    if example is None:
+        return None
+    found: set[_Key] = {(name, None) for name in outline.names} | outline.points
+    for name, value in example.attributes.items():
+        for one in value if isinstance(value, tuple) else (value,):
+            if isinstance(one, (str, bytes)):
+                if len(one) * GRAM > MAX_KEYS or len(found) > MAX_KEYS:
+                    return None
+                text = one if isinstance(one, str) else one.decode("latin-1")
+                found.update((name, gram) for size in range(1, GRAM + 1) for gram in _grams(text, size))
     return found
 
 
 def _needed(outline: Outline) -> Iterator[_Key]:
     """Some of the keys that all filters have which the outlined one covers."""
+    yield from ((name, None) for name in outline.names)
+    yield from outline.points
     if len(outline.filter.conjunctions) != 1:
         return
     for name, side in outline.filter.conjunctions[0].sides.items():

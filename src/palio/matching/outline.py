@@ -127,13 +127,17 @@ class Outline:
         return self._example
 
     def _made_example(self) -> Notification | None:
-        """An example of a conjunction of nothing but plain questions, which need no search."""
+        """An example of a conjunction of plain questions and what else is plain, which needs no search."""
         boxes = self.filter.conjunctions
-        if len(boxes) != 1 or not boxes[0].sides or len(self.loose) < len(boxes[0].sides) or boxes[0].residuals:
+        if len(boxes) != 1 or not self.loose or boxes[0].residuals:
             return None
-        made = {name: _made_value(side) for name, side in boxes[0].sides.items()}
-        if any(value is None for value in made.values()):
-            return None
+        made: dict[str, Any] = {}
+        for name, side in boxes[0].sides.items():
+            value = _made_value(side) if name in self.loose else side.example()
+            if value is not None:
+                made[name] = value
+            elif not side.absent:
+                return None
         return Notification.of_values(made)
 
 

@@ -13,7 +13,8 @@ from collections.abc import Iterable
 import msgspec
 
 from palio.matching import order
-from palio.matching.candidates import CandidateEntry, Candidates
+from palio.matching.candidates import Candidates
+from palio.matching.filter_blocks import CandidateEntry
 from palio.matching.order import Nodes, Order
 from palio.matching.outline import Outline
 from palio.model.filter import Filter
