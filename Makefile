@@ -69,6 +69,7 @@ bench: $(READY) java  ## measurements, each beside a yardstick of the same run
 	@$(BIN)/palio bench filters
 	@$(BIN)/palio bench matching
 	@$(BIN)/palio bench hints
+	@$(BIN)/palio bench reading
 	@$(BIN)/palio bench poset --filters 10000
 	@$(BIN)/palio bench routing --subscriptions 10000
 	@$(BIN)/palio bench store

@@ -86,6 +86,7 @@ PLAIN: dict[str, tuple[str, ...]] = {
     "bench filters": ("--help",),
     "bench matching": ("--help",),
     "bench hints": ("--help",),
+    "bench reading": ("--help",),
     "bench poset": ("--help",),
     "bench routing": ("--help",),
     "bench store": ("--help",),

@@ -10,6 +10,9 @@ from hypothesis import strategies as st
 
 import palio
 from palio.language import MissingFunction, WrongDialectText, read_filter
+from palio.language.cesql.compiling import compiled
+from palio.language.cesql.reader import read_cesql
+from palio.language.cesql.shortcut import short
 from palio.model.filter import Filter
 from palio.model.reading import MAX_CONDITIONS, MAX_DEPTH, MAX_VALUES
 from tests.slices import examples
@@ -334,13 +337,46 @@ events = st.dictionaries(names, values, max_size=3)
 )
 def test_it_selects_what_the_specification_says(expression, several):
     text = written(expression)
-    compiled = read_filter(text, "cesql")
-    travelled = Filter.of_form(compiled.form)
+    found = read_filter(text, "cesql")
+    travelled = Filter.of_form(found.form)
     for event in several:
         notification = palio.Notification(event)
         expected = selects(expression, event)
-        assert compiled.matches(notification) == expected, (text, event, str(compiled))
+        assert found.matches(notification) == expected, (text, event, str(found))
         assert travelled.matches(notification) == expected
+
+
+simple = st.one_of(
+    st.tuples(comparisons, attributes, constants),
+    st.tuples(comparisons, attributes, st.tuples(st.just("constant"), st.sampled_from(INTEGERS))),
+    st.tuples(st.just("like"), attributes, patterns, st.booleans()),
+    st.tuples(st.just("in"), attributes, st.lists(constants, min_size=1, max_size=3), st.booleans()),
+)
+
+
+@examples(300)
+@given(st.lists(simple | st.tuples(st.just("not"), simple), min_size=1, max_size=5))
+@example([(">", ("attribute", "x"), ("constant", 5)), ("<", ("attribute", "x"), ("constant", 7))])
+@example([("not", ("=", ("attribute", "x"), ("constant", 5))), ("like", ("attribute", "x"), "a%", False)])
+@example([("=", ("attribute", name), ("constant", 5)) for name in "xyzx"])
+def test_the_short_way_leads_where_the_long_one_does(several):
+    formula = read_cesql(" AND ".join(f"({written(one)})" for one in several))
+    short_way = short(formula)
+    if short_way is not None:
+        assert Filter(short_way).form == compiled(formula).form
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "price > 100",
+        "NOT (price = 100)",
+        "symbol = 'IBM' AND volume > 1000 AND volume <= 5000",
+        "a = 1 AND b < 2 AND c > 3 AND d IN ('x', 'y') AND e LIKE 'a%'",
+    ],
+)
+def test_comparisons_with_constants_take_the_short_way(text):
+    assert short(read_cesql(text)) is not None
 
 
 @given(plain | wild, plain | wild, st.lists(events, min_size=4, max_size=10))

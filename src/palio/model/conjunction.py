@@ -21,6 +21,7 @@ from typing import TypeAlias
 
 from palio.model.effort import Effort
 from palio.model.formulas.evaluation import implied
+from palio.model.formulas.formula import Call
 from palio.model.formulas.residual import Residual
 from palio.model.valueset import ANYTHING, ValueSet
 
@@ -113,7 +114,12 @@ class Conjunction:
 def in_order(residuals: Iterable[Residual]) -> Residuals:
     """Each once, and in an order that does not depend on how they were written."""
     several = dict.fromkeys(residuals)
-    return tuple(sorted(several, key=repr) if len(several) > 1 else several)
+    if len(several) < 2:
+        return tuple(several)
+    calls = {one.formula.function: one for one in several if type(one.formula) is Call}
+    if len(calls) == len(several):  # it is with their functions that their texts begin to differ
+        return tuple([calls[function] for function in sorted(calls)])
+    return tuple(sorted(several, key=repr))
 
 
 def _exclude(some: Residuals, others: Residuals) -> bool:

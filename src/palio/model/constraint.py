@@ -226,14 +226,10 @@ def _glob(pattern: str) -> Tree:
 
 def _like(pattern: str) -> Tree:
     """A pattern whose only wildcards are `%` at its ends is kept as a prefix, a suffix or a part."""
-    parts = questions.like_parts(pattern)
-    if not parts:
-        return flips.point(Kind.STRING, "")
-    begins, ends = parts[0] is None, parts[-1] is None
-    inner = parts[begins : len(parts) - (ends and len(parts) > 1)]
-    if None in inner or "" in inner:
+    literal = questions.like_literal(pattern)
+    if literal is None:
         return _questioned(questions.Like(pattern))
-    text = "".join(map(str, inner))
+    begins, text, ends = literal
     if begins:
         return _text_part(_STRING, "contains" if ends else "ends with", text)
     return prefix(_STRING, text) if ends else flips.point(Kind.STRING, text)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import NoReturn, TypeAlias
 
@@ -116,10 +116,25 @@ def settle(conjunctions: list[Conjunction]) -> tuple[Conjunction, ...]:
         kept = tuple(conjunctions)
     if len(kept) > MAX_CONJUNCTIONS:
         raise FilterTooLarge(limit=MAX_CONJUNCTIONS, got=len(kept))
-    return tuple(sorted(kept, key=conjunction_text))
+    return in_order(kept)
 
 
-def conjunction_text(box: Conjunction) -> str:
+def in_order(conjunctions: Iterable[Conjunction]) -> tuple[Conjunction, ...]:
+    """By the names of attributes; of the same ones, those with less to compute first.
+
+    Only what that does not tell apart is told by its text, which takes the time of all else.
+    """
+    groups: dict[tuple[tuple[str, ...], int], list[Conjunction]] = defaultdict(list)
+    for box in conjunctions:
+        groups[tuple(box.sides), len(box.residuals)].append(box)
+    return tuple([box for key in sorted(groups) for box in _by_text(groups[key])])
+
+
+def _by_text(boxes: list[Conjunction]) -> list[Conjunction]:
+    return sorted(boxes, key=_conjunction_text) if len(boxes) > 1 else boxes
+
+
+def _conjunction_text(box: Conjunction) -> str:
     sides = " and ".join(text_of(describe(name, side)) for name, side in box.sides.items())
     return " and ".join([sides, *map(text_of, box.residuals)]) if box.residuals else sides
 

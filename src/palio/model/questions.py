@@ -194,6 +194,21 @@ def like_parts(pattern: str) -> list[str | None]:
     return parts
 
 
+def like_literal(pattern: str) -> tuple[bool, str, bool] | None:
+    """The text of a pattern with no wildcards but `%` at its ends, and whether one stands before and behind it.
+
+    None for any other pattern. Raises `TextMistake`.
+    """
+    parts = like_parts(pattern)
+    if not parts:
+        return False, "", False
+    begins, ends = parts[0] is None, parts[-1] is None
+    inner = parts[begins : len(parts) - (ends and len(parts) > 1)]
+    if None in inner or "" in inner:
+        return None
+    return begins, "".join(map(str, inner)), ends
+
+
 def like_text(pattern: str) -> tuple[str, str | None]:
     """A pattern as it is written, with the escape that it needs."""
     parts = like_parts(pattern)

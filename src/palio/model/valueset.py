@@ -79,13 +79,15 @@ class ValueSet:
     def __and__(self, other: ValueSet) -> ValueSet:
         if self is other:
             return self
-        parts = [decision.combine(a, b, 2) for a, b in zip(self.parts, other.parts, strict=True)]
+        # Most parts are nothing, and need no combining.
+        parts = [a and b and decision.combine(a, b, 2) for a, b in zip(self.parts, other.parts, strict=True)]
         return ValueSet(self.absent and other.absent, tuple(parts))
 
     def __or__(self, other: ValueSet) -> ValueSet:
         if self is other:
             return self
-        parts = [decision.combine(a, b, 1) for a, b in zip(self.parts, other.parts, strict=True)]
+        pairs = zip(self.parts, other.parts, strict=True)
+        parts = [decision.combine(a, b, 1) if a and b else a or b for a, b in pairs]
         return ValueSet(self.absent or other.absent, tuple(parts))
 
     def __invert__(self) -> ValueSet:

@@ -22,6 +22,7 @@ app = command_group(
     "palio bench filters --seconds 0.02",
     "palio bench matching --filters 1000 --workload stock",
     "palio bench hints --filters 1000",
+    "palio bench reading --filters 10",
     "palio bench poset --filters 1000 --workload stock",
     "palio bench routing --subscriptions 1000 --notifications 500",
     "palio bench store --events 5000",
@@ -39,6 +40,7 @@ _HANDED_ON = {"allow_extra_args": True, "ignore_unknown_options": True, "help_op
 SUBJECTS = {
     "matching": "Measure the match index beside a counting matcher in plain C, up to a million filters.",
     "hints": "Measure what hints change for an index: a skewed workload, without them and with them.",
+    "reading": "Measure what it takes to read a filter in each dialect.",
     "poset": "Measure the poset beside comparing with every filter, up to 100 thousand filters.",
     "routing": (
         "Measure one router with 100 thousand subscriptions, and simulated networks up to 1,000 brokers."

@@ -20,8 +20,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from palio.language.cesql.plain import NEVER, NUMBER_COMPARISONS, Leaf, leaf, truth
+from palio.language.cesql.plain import NEVER, Leaf, leaf, truth
 from palio.language.cesql.reader import read_cesql
+from palio.language.cesql.shortcut import MAX_TOLD_APART, compares_a_number, short
 from palio.model.constraint import Constraint
 from palio.model.errors import FilterTooLarge
 from palio.model.expression import TRUE, Always, And, Condition, Expression, conjunction, disjunction
@@ -34,8 +35,6 @@ from palio.model.formulas.residual import Residual
 
 # Sides of parts that one expression may be made of; what needs more has too many conjunctions anyway.
 MAX_SIDES = 2_048
-# Comparisons of numbers whose strings are told from their integers; each one doubles the conjunctions.
-MAX_TOLD_APART = 2
 
 _JOINTS = frozenset(("cesql.and", "cesql.or", "cesql.xor", "cesql.not"))
 _RESULTS = ((INTEGERS, "an Integer"), (STRINGS, "a String"))
@@ -44,6 +43,12 @@ _RESULTS = ((INTEGERS, "an Integer"), (STRINGS, "a String"))
 def parse_cesql(text: str) -> Filter:
     """The filter that an expression means. Raises `WrongDialectText`, `MissingFunction` or `FilterTooLarge`."""
     formula = read_cesql(text)
+    conjunctions = short(formula)
+    return Filter(conjunctions) if conjunctions is not None else compiled(formula)
+
+
+def compiled(formula: Formula) -> Filter:
+    """The filter of any formula, the long way. Raises `FilterTooLarge`."""
     result = _result_of(formula)
     if result is not None:
         conflict = f"the expression comes to {result}, and only the Boolean `true` selects an event"
@@ -88,7 +93,7 @@ class _Sides:
 
     def __init__(self, formula: Formula) -> None:
         self.count = 0
-        self.together = sum(map(_compares_a_number, parts(formula))) > MAX_TOLD_APART
+        self.together = sum(map(compares_a_number, parts(formula))) > MAX_TOLD_APART
 
     def selecting(self, formula: Formula) -> Expression:
         """Where the whole comes to the Boolean true."""
@@ -172,12 +177,6 @@ class _Sides:
         if isinstance(value, Failed):
             return NEVER
         return Leaf(Always(value), TRUE, lambda: Always(not value))
-
-
-def _compares_a_number(formula: Formula) -> bool:
-    if type(formula) is not Call or formula.function not in NUMBER_COMPARISONS:
-        return False
-    return any(type(operand) is Constant and type(operand.value) is int for operand in formula.operands)
 
 
 def _joint(formula: Formula) -> tuple[str, tuple[Formula, ...]]:

@@ -30,7 +30,7 @@ from palio.model.expression import (
     conjunction,
     disjunction,
 )
-from palio.model.formulas.cesql import INTEGER_MAX, INTEGER_MIN, as_boolean, as_integer, as_string
+from palio.model.formulas.cesql import FUNCTIONS, INTEGER_MAX, INTEGER_MIN, as_boolean, as_integer, as_string
 from palio.model.formulas.formula import Call, Constant, Failed, Formula, Variable
 from palio.model.formulas.residual import Residual
 from palio.model.moments import format_time, parse_time
@@ -163,19 +163,26 @@ def _number(function: str, name: str, number: int, together: bool) -> Leaf:
     )
 
 
-def _where_number(function: str, name: str, number: int, together: bool) -> Expression:
+def number_constraints(function: str, number: int) -> tuple[list[Constraint], Constraint]:
+    """Where the comparison of an attribute with a number is true: of Integers and Booleans, that it is; of
+    strings, where it may be."""
     ranges = _ranges(function, number)
-    found = [Condition(name, _range(low, high)) for low, high in ranges if low <= high]
-    found += [
-        Condition(name, Constraint("=", bool(one)))
-        for one in (0, 1)
-        if any(low <= one <= high for low, high in ranges)
-    ]
-    strings = _of_kind(name, Kind.STRING)
+    found = [_range(low, high) for low, high in ranges if low <= high]
+    truths = [bool(one) for one in (0, 1) if any(low <= one <= high for low, high in ranges)]
+    if len(truths) == 1:
+        found.append(Constraint("=", truths[0]))
+    elif truths:
+        found.append(Constraint("exists", None, Kind.BOOL))
     if function == "cesql.equal":  # a text that is cast to a number ends like it
-        strings = Condition(name, Constraint("ends with", str(number)[-1]))
+        return found, Constraint("ends with", str(number)[-1])
+    return found, Constraint("exists", None, Kind.STRING)
+
+
+def _where_number(function: str, name: str, number: int, together: bool) -> Expression:
+    plain, strings = number_constraints(function, number)
     residual = Residual(Call(function, (Variable(name), Constant(number))))
-    return _with_residual(found, strings, residual, together)
+    conditions = [Condition(name, one) for one in plain]
+    return _with_residual(conditions, Condition(name, strings), residual, together)
 
 
 def _where_integer(name: str, together: bool) -> Expression:
@@ -251,15 +258,14 @@ def _others_with_text(text: str, integers: bool) -> list[Constraint]:
 
 
 def _like(name: str, pattern: str) -> Leaf:
-    exists = _exists(name)
+    exists, like = _exists(name), FUNCTIONS["cesql.like"].evaluate
     if pattern == "%":
         return Leaf(exists, exists)
     parts = like_parts(pattern)
     literals = {part for part in parts if part}
     found: list[Expression] = [Condition(name, Constraint("like", pattern))]
     others = [_of_kind(name, kind) for kind, alphabet in _ALPHABETS.items() if literals <= alphabet]
-    if literals <= set("truefals"):
-        others.append(_of_kind(name, Kind.BOOL))
+    found += [Condition(name, Constraint("=", one)) for one in (True, False) if like(one, pattern)]
     if not parts:
         found += [_of_kind(name, kind) for kind in _NO_TEXT]
     elif others:

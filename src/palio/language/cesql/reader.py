@@ -29,7 +29,7 @@ from palio.model.errors import FilterTooLarge, InvalidNotification
 from palio.model.formulas.cesql import FUNCTIONS, INTEGER_MAX, INTEGER_MIN
 from palio.model.formulas.formula import Call, Constant, Failed, Formula, Variable
 from palio.model.formulas.formula import depth as depth_of
-from palio.model.questions import Like, like_of
+from palio.model.questions import Like, like_literal, like_of
 from palio.model.reading import MAX_CONDITIONS, MAX_DEPTH, MAX_TABLE_STATES, MAX_TEXT_CHARACTERS, MAX_VALUES
 from palio.model.regular import STATE_STEPS
 from palio.model.texts import TextMistake
@@ -270,7 +270,8 @@ class _Reader:
         at, text = self.at, self._string()
         try:
             pattern = like_of(_ESCAPED.sub(lambda found: f"!{found[1] or '!'}", text), "!")
-            states = len(Like(pattern).table.table)
+            # What is a prefix, a suffix or a part takes no table.
+            states = len(Like(pattern).table.table) if like_literal(pattern) is None else 0
         except TextMistake as mistake:
             self.wrong(at, f"{str(mistake)[0].lower()}{str(mistake)[1:]}")
         spend(states * STATE_STEPS)
