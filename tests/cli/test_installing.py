@@ -20,6 +20,7 @@ from palio.cli.main import COMMANDS, Commands
 from palio.cli.program.extras import BRINGS, missing_of, told
 from palio.cli.spark.commands import JOBS
 from palio.model.errors import MissingDependency
+from tests.cli.live import live_broker
 from tests.cli.plain_runs import AT_WORK, NOBODY, words
 
 ROOT = Path(__file__).parents[2]
@@ -121,6 +122,28 @@ def test_the_help_loads_nothing_that_it_does_not_use(environment):
         loaded = set(re.findall(r"'(\w+)'", done.stderr))
         assert "typer" in loaded
         assert not loaded & set(HEAVY), arguments
+
+
+def test_publishing_loads_nothing_that_it_does_not_use(environment, tmp_path):
+    script = (
+        "import sys\n"
+        "from palio.cli.main import app\n"
+        "try:\n    app(sys.argv[1:], prog_name='palio')\n"
+        "except SystemExit as end:\n    assert not end.code, end.code\n"
+        "print(len(sys.modules), *sys.modules)\n"
+    )
+    with live_broker(tmp_path) as live:
+        words = ("pub", "n=1", "--count", "2", "--priority=3", "--server", live.server)
+        done = subprocess.run(
+            [sys.executable, "-c", script, *words],
+            capture_output=True, encoding="utf-8", env=environment, check=True,
+        )  # fmt: skip
+    count, *loaded = done.stdout.split()
+    assert "2 events confirmed by siena" in done.stderr
+    assert "typer" in loaded
+    needless = {"pydantic", "rich", "palio.language", "palio.matching", *HEAVY}
+    assert not needless & {*loaded, *(one.partition(".")[0] for one in loaded)}
+    assert int(count) < 480  # 428 when this was written
 
 
 def test_the_list_of_commands_says_what_each_says_of_itself():

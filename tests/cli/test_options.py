@@ -10,6 +10,8 @@ from collections import defaultdict
 from functools import cache
 from pathlib import Path
 
+import typer
+from typer._coercion import build_runtime_param
 from typer.testing import CliRunner
 
 from palio.broker.access.rights import parse_rights, write_rights
@@ -18,6 +20,7 @@ from palio.broker.settings import Security
 from palio.cli.main import Commands, app
 from palio.cli.program.credentials import OPTIONS, SAID, said
 from palio.cli.program.nearest import SYNONYMS, nearest
+from palio.cli.program.plain_values import NOT_PLAIN, plain_value
 from palio.cli.program.saved_contexts import chosen
 from tests.cli.live import live_broker
 from tests.cli.processes import PALIO, PATIENCE, broker_up, started
@@ -58,6 +61,45 @@ def test_count_is_a_number_everywhere():
 def test_flags_are_shown_without_a_value(command):
     assert re.search(r"--quiet +-q +Nothing", command("sub", "--help").stdout)
     assert re.search(r"--help +-h +Show", command("sub", "--help").stdout)
+
+
+# What is plainly right, what only looks so, and what is wrong.
+VALUES = (
+    "",
+    "a",
+    "a\nb",
+    "\ud800",
+    "é",
+    "0",
+    "3",
+    "10",
+    "-1",
+    " 3",
+    "٣",
+    "3.0",
+    "007",
+    "1" * 30,
+    "yes",
+    "True",
+)
+
+
+def test_plain_values_are_what_a_validator_makes_of_them():
+    plain = 0
+    for name, command in leaves():
+        for one in command.params:
+            several = one.multiple or one.nargs == -1
+            values = [None, one.default, *(((value, "b") for value in VALUES) if several else VALUES)]
+            validator = build_runtime_param(one.type_descriptor)
+            for value in values:
+                if callable(value):
+                    continue
+                found = plain_value(value, one)
+                if found is not NOT_PLAIN:
+                    wanted = validator.coerce(value, param=one, ctx=typer.Context(command))
+                    assert (type(found), found) == (type(wanted), wanted), (name, one.name, value)
+                    plain += 1
+    assert plain > 5_000
 
 
 def test_what_shows_who_one_is_stands_before_a_command_or_behind_it(command, tmp_path, monkeypatch):

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import palio
-from palio.cli.input.inputs import read_events
+from palio.cli.input.events import read_events
 from palio.cli.input.lines import LineFile
 from palio.model.cloudevents import PLAIN_TYPE
 from palio.model.formats import (

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from palio.cli.program.credentials import SAID, credential_options
-from palio.cli.program.dressing import show_flags
+from palio.cli.program.dressing import dress_options
 from palio.cli.program.endings import orderly_endings
 from palio.cli.program.loading import CommandEntry, LazyGroup, Loaded
 from palio.cli.program.terminal import help_epilog
@@ -106,7 +106,7 @@ class OrderlyGroup(LazyGroup):
         self.params.extend(credential_options())
 
     def make_context(self, *arguments: Any, **settings: Any) -> Any:
-        show_flags(self)
+        dress_options(self)
         SAID.set({})  # by this call; a test makes several in one process
         with orderly_endings():
             return super().make_context(*arguments, **settings)

@@ -11,7 +11,8 @@ from rich.text import Text
 
 from palio.broker.access.rights import NOTHING, Allowance, Rights, parse_rights, read_rights, write_rights
 from palio.cli.brokers.access import Config, Data, Folder, access_folder
-from palio.cli.input.inputs import Dialect, EventText, LineNumber, read_event
+from palio.cli.input.events import EventText, LineNumber, read_event
+from palio.cli.input.inputs import Dialect
 from palio.cli.program.dressing import argument, flag, option
 from palio.cli.program.loading import command_group
 from palio.cli.program.terminal import ExitCode, help_epilog, output_console, printable, say, write_json

@@ -7,19 +7,29 @@ import sys
 import time
 from collections import deque
 from collections.abc import AsyncIterator
+from contextlib import AbstractContextManager, nullcontext
 from typing import Annotated, TypeAlias
 
 import msgspec
 import typer
 
 from palio.cli.events.pub_sources import WINDOW, Lines, filled, paced, repeated
-from palio.cli.input.inputs import Complaints
+from palio.cli.input.events import Complaints
 from palio.cli.input.lines import STANDARD_INPUT, LineFile
 from palio.cli.input.templates import NotAnEvent, parse_event
-from palio.cli.output.progress import progress_bar
+from palio.cli.output.progress import Advance, progress_bar
 from palio.cli.program.connecting import Server, connected, run
 from palio.cli.program.dressing import argument, flag, option
-from palio.cli.program.terminal import ExitCode, error_console, help_epilog, plural, printable, write_json
+from palio.cli.program.terminal import (
+    ExitCode,
+    error_console,
+    help_epilog,
+    is_dressed,
+    plural,
+    printable,
+    say,
+    write_json,
+)
 from palio.client import Client, Confirmation
 from palio.model.moments import parse_span
 from palio.model.naming import event_name
@@ -87,7 +97,6 @@ def pub(
     """
     seconds = None if lifetime is None else parse_span(lifetime)
     wanted = PublishWishes(id, seconds, priority, publisher, not no_wait, as_json)
-    console = error_console()
     if event and event != [STANDARD_INPUT]:
         source = repeated(parse_event(event), count, wanted.id, template=template is not False)
         tally = run(_publish(server, paced(source, rate), wanted, count, quiet=quiet))
@@ -99,17 +108,17 @@ def pub(
             )
         if count != 1:
             raise typer.BadParameter("--count is for an event in the arguments, not for standard input.")
-        complaints = Complaints(console)
+        complaints = Complaints()
         with LineFile(STANDARD_INPUT) as file:
             lines = Lines(filled(file, complaints, wanted.id, template=template is True))
             tally = run(_publish(server, paced(lines, rate), wanted, None, quiet=quiet))
         bad = complaints.count
     if not quiet:
-        console.print(tally.summary(bad), style="dim", soft_wrap=True)
+        say(tally.summary(bad))
         if tally.unindexed:
             names = ", ".join(map(printable, sorted(tally.unindexed)))
             sentence = f"Filters do not see {names}: it is delivered, but cannot be filtered."
-            console.print(sentence, style="yellow", soft_wrap=True)
+            say(sentence, "yellow")
     if bad:
         raise typer.Exit(ExitCode.BAD_INPUT)
 
@@ -139,7 +148,7 @@ async def _publish(
     async with connected(server, tell=not quiet, name=wanted.publisher) as client:
         tally.broker = client.broker
         began = time.perf_counter()
-        with progress_bar(error_console(), "publishing", total, hidden=quiet or total == 1) as advance:
+        with _progress(total, shown=not quiet and total != 1) as advance:
             send = _confirmed if wanted.confirm else _unconfirmed
             async for confirmations, count in send(client, _noted(batches, tally), wanted):
                 tally.published += count
@@ -150,6 +159,12 @@ async def _publish(
                         write_json({"origin": confirmation.origin, "sequence": confirmation.sequence})
         tally.seconds = time.perf_counter() - began
     return tally
+
+
+def _progress(total: int | None, *, shown: bool) -> AbstractContextManager[Advance]:
+    if shown and is_dressed():
+        return progress_bar(error_console(), "publishing", total)
+    return nullcontext(lambda done: None)
 
 
 async def _noted(batches: Batches, tally: PublishTally) -> Batches:

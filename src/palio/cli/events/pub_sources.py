@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from palio.cli.input.inputs import Complaints, read_events
+from palio.cli.input.events import Complaints, read_events
 from palio.cli.input.lines import LineFile
 from palio.cli.input.templates import fill, fill_text, has_places
 from palio.model.formats import from_document

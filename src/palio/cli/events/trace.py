@@ -11,7 +11,7 @@ import typer
 from rich.text import Text
 from rich.tree import Tree
 
-from palio.cli.input.inputs import LineNumber, read_event
+from palio.cli.input.events import LineNumber, read_event
 from palio.cli.input.templates import parse_event
 from palio.cli.program.connecting import Server, with_client
 from palio.cli.program.dressing import argument, flag

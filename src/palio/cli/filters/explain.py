@@ -10,7 +10,8 @@ from rich.console import Console
 from rich.text import Text
 
 from palio.cli.brokers.rights import allows, rights_of, show_rights
-from palio.cli.input.inputs import Dialect, EventText, LineNumber, read_event
+from palio.cli.input.events import EventText, LineNumber, read_event
+from palio.cli.input.inputs import Dialect
 from palio.cli.network.broker_status import labels
 from palio.cli.program.connecting import Server, with_client
 from palio.cli.program.dressing import argument, flag, option

@@ -11,16 +11,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from palio.cli.input.inputs import (
-    Complaints,
-    Dialect,
-    DoubledId,
-    Id,
-    InputEntry,
-    read_advertisements,
-    read_events,
-    read_filters,
-)
+from palio.cli.input.events import Complaints, Id, read_events
+from palio.cli.input.inputs import Dialect, DoubledId, InputEntry, read_advertisements, read_filters
 from palio.cli.input.lines import STANDARD_INPUT, LineFile
 from palio.cli.output.progress import progress_bar
 from palio.cli.program.dressing import argument, flag, option

@@ -10,7 +10,8 @@ from typing import Annotated, Any, cast
 import typer
 
 from palio import MatchIndex
-from palio.cli.input.inputs import Complaints, Dialect, Id, InputEvent, read_events, read_filters
+from palio.cli.input.events import Complaints, Id, InputEvent, read_events
+from palio.cli.input.inputs import Dialect, read_filters
 from palio.cli.input.lines import STANDARD_INPUT, LineFile
 from palio.cli.output.progress import progress_bar
 from palio.cli.program.dressing import flag, option

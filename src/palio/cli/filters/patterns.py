@@ -10,7 +10,8 @@ from typing import Annotated
 
 import typer
 
-from palio.cli.input.inputs import Complaints, InputEvent, read_events, read_patterns
+from palio.cli.input.events import Complaints, InputEvent, read_events
+from palio.cli.input.inputs import read_patterns
 from palio.cli.input.lines import STANDARD_INPUT, LineFile
 from palio.cli.output.pattern_lines import Shown, match_line
 from palio.cli.output.progress import progress_bar

@@ -1,4 +1,4 @@
-"""What the lines of our input files mean: filters, advertisements, patterns, events.
+"""What the lines of our input files mean: filters, advertisements, patterns. Events are in `events`.
 
 All these files are JSON lines; what is no event may also be written bare, one a line.
 A reader yields what it could read, and tells a `Complaints` about each line that it could not.
@@ -11,27 +11,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Generic, TypeVar
 
 import msgspec
-import typer
-from rich.console import Console
 
-from palio.cli.input.lines import InputLine, LineFile
-from palio.cli.program.dressing import argument, option
-from palio.cli.program.terminal import complaint
+from palio.cli.input.events import Id, OnProblem, text_of
+from palio.cli.input.lines import LineFile
+from palio.cli.program.dressing import option
 from palio.language import DIALECTS, PALIO, WrittenEntry, WrongLine, read_entry, read_filter
-from palio.model import jsontext
 from palio.model.advertisement import Advertisement
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
-from palio.model.formats import JSON_LINES, Reading, file_format, from_document
-from palio.model.notification import Notification
 
 if TYPE_CHECKING:
     from palio.model.patterns.pattern import Pattern
 
-# An event as an argument, as `read_event` takes it.
-EventText = Annotated[str, argument("EVENT", "A JSON file, - for standard input, or JSON that starts with {.")]
-LineNumber = Annotated[int | None, option("NUMBER", "EVENT is JSON lines; take this one.", min=1)]
-Id = str | int
 Content = TypeVar("Content")
 
 
@@ -46,34 +37,6 @@ class InputEntry(msgspec.Struct, Generic[Content], frozen=True):
     id: Id
     text: str
     content: Content
-
-
-class InputEvent(msgspec.Struct, frozen=True):
-    """A notification with its line, and with its place if the line is a batch."""
-
-    line: int
-    item: int | None
-    notification: Notification
-
-
-class Complaints:
-    """Reports bad lines as they are met, and counts them."""
-
-    def __init__(self, console: Console) -> None:
-        self.console = console
-        self.count = 0
-
-    def add(self, file: str, line: int, id: Id | None, error: PalioError) -> None:
-        self.count += 1
-        self.console.print(complaint(error, f"{file}:{line}"), soft_wrap=True)
-
-    def note(self, file: str, line: int, error: PalioError) -> None:
-        """Report without counting: the line is good, but its writer will want to know."""
-        self.console.print(complaint(error, f"{file}:{line}", colour="yellow"), soft_wrap=True)
-
-
-# Called with the file, the line, the id as far as it is known, and what is wrong.
-OnProblem = Callable[[str, int, Id | None, PalioError], None]
 
 
 # The language that filters are written in, where a command takes some.
@@ -102,36 +65,6 @@ def read_patterns(file: LineFile, on_problem: OnProblem) -> Iterator[InputEntry[
     return _entries(file, read, lambda said: Pattern.parse(said.text), on_problem)
 
 
-def read_events(file: LineFile, on_problem: OnProblem, *, strict: bool = False) -> Iterator[InputEvent]:
-    """The events of a file, in the format that its name says; otherwise, JSON lines."""
-    format = file_format(file.name) or JSON_LINES
-    reading = Reading(strict=strict)
-    for line in file.lines() if format.by_line else [InputLine(1, file.document())]:
-        if line.is_empty:
-            continue
-        try:
-            parts = format.read_part(_text(line), reading)
-        except PalioError as error:
-            on_problem(file.name, line.number, None, error)
-            continue
-        yield from (InputEvent(line.number, item, notification) for item, notification in parts)
-
-
-def read_event(event: str, line: int | None) -> Notification:
-    """An event from an argument: JSON itself, or a file (- for standard input), perhaps a line of it."""
-    if event.lstrip().startswith("{"):
-        if line is not None:
-            raise typer.BadParameter("--line needs a file, and EVENT is JSON itself.")
-        return from_document(jsontext.read(event))
-    with LineFile(event) as file:
-        if line is None:
-            return from_document(jsontext.read(file.document()))
-        for found in file.lines():
-            if found.number == line:
-                return from_document(jsontext.read(_text(found)))
-        raise WrongLine(f"{file.name} has no line {line:,}.")
-
-
 def _entries(
     file: LineFile,
     read: Callable[[str, int], WrittenEntry],
@@ -144,7 +77,7 @@ def _entries(
             continue
         id: Id | None = None
         try:
-            said = read(_text(line), line.number)
+            said = read(text_of(line), line.number)
             id = said.id
             if id in lines:
                 raise DoubledId(f"The id {id!r} is taken by line {lines[id]}.")
@@ -154,9 +87,3 @@ def _entries(
             continue
         lines[id] = line.number
         yield InputEntry(line.number, id, said.text, content)
-
-
-def _text(line: InputLine) -> str:
-    if line.problem is not None:
-        raise WrongLine(line.problem)
-    return line.text

@@ -4,16 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeRemainingColumn,
-)
+if TYPE_CHECKING:
+    from rich.console import Console
 
 Advance = Callable[[int], None]
 
@@ -24,6 +18,15 @@ def progress_bar(console: Console, what: str, total: int | None, *, hidden: bool
     if hidden or not console.is_terminal:
         yield lambda done: None
         return
+    from rich.progress import (  # noqa: PLC0415 (most programs are read by no person)
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        SpinnerColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
     columns = (
         (BarColumn(), TextColumn("{task.percentage:>3.0f} %"), TimeRemainingColumn())
         if total is not None

@@ -4,6 +4,7 @@ that no command has to think of it.
 - The options by which brokers are shown who one is stand behind a command as well as before it. The help of
   commands that talk to a broker has them. Where a command has one of these names for itself, it has none.
 - A flag is shown without the type of a value: it takes none.
+- A value that is plainly right loads no validator (`plain_values`).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any
 import typer
 
 from palio.cli.program.credentials import OPTIONS, credential_options
+from palio.cli.program.plain_values import read_plainly
 
 # An option of these names says which broker, or which cluster, a command talks to.
 _TALKING = frozenset({"server", "remote"})
@@ -42,7 +44,7 @@ def dressed(command: Any) -> Any:
         for one in options:
             one.hidden = not names & _TALKING
         command.params.extend(options)
-    show_flags(command)
+    dress_options(command)
     inside = getattr(command, "commands", {})
     if isinstance(inside, dict):  # a group that loads its commands later has them dressed then
         for inner in inside.values():
@@ -50,8 +52,10 @@ def dressed(command: Any) -> Any:
     return command
 
 
-def show_flags(command: Any) -> None:
-    """Flags of a command as what they are, `--help` among them."""
-    for one in command.get_params(typer.Context(command, help_option_names=["--help", "-h"])):
+def dress_options(command: Any) -> None:
+    """The options of a command, `--help` among them: flags are shown as what they are, plain values read so."""
+    parameters = command.get_params(typer.Context(command, help_option_names=["--help", "-h"]))
+    for one in parameters:
         if getattr(one, "is_flag", False):
             one.metavar = ""
+    read_plainly(parameters)

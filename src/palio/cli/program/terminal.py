@@ -2,20 +2,22 @@
 
 What a command answers goes to standard output; everything else (progress, summaries, complaints) goes to
 standard error, so that output can always be piped. Colours and cursor movements appear in terminals only;
-rich looks after that, and after NO_COLOR.
+rich looks after that, and after NO_COLOR. It is loaded where something of it is to be seen.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from enum import IntEnum
-from typing import Any
-
-from rich.console import Console
-from rich.text import Text
+from typing import TYPE_CHECKING, Any
 
 from palio.model.errors import FilterSyntaxError, PalioError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.text import Text
 
 
 class ExitCode(IntEnum):
@@ -52,17 +54,31 @@ EXIT_CODES = "Exit codes: " + " · ".join(f"{code:d} {MEANINGS[code]}" for code 
 
 def output_console() -> Console:
     """For answers. Built when needed, because tests exchange the streams."""
+    from rich.console import Console  # noqa: PLC0415 (it takes as long to load as typer)
+
     return Console(highlight=False, markup=False, emoji=False)
 
 
 def error_console() -> Console:
     """For everything that is no answer."""
+    from rich.console import Console  # noqa: PLC0415 (as above)
+
     return Console(stderr=True, highlight=False, markup=False, emoji=False)
+
+
+def is_dressed() -> bool:
+    """Whether what is no answer may have colours and move: whoever reads it is a person, or says so."""
+    told = os.environ.get("FORCE_COLOR") or os.environ.get("TTY_COMPATIBLE")
+    return bool(told) or sys.stderr.isatty()
 
 
 def say(sentence: str, style: str = "dim") -> None:
     """Tell something that is no answer. Lines are never broken by us."""
-    error_console().print(sentence, style=style, soft_wrap=True)
+    if is_dressed() or not sentence.isprintable():
+        error_console().print(sentence, style=style, soft_wrap=True)
+    else:
+        sys.stderr.write(f"{sentence}\n")
+        sys.stderr.flush()
 
 
 def help_epilog(*examples: str, notes: str = "") -> str:
@@ -95,6 +111,8 @@ def write_json(document: Any) -> None:
 
 def complaint(error: PalioError, place: str = "", *, colour: str = "red") -> Text:
     """An error as a person reads it: where, what, and for a filter's text a mark under the mistake."""
+    from rich.text import Text  # noqa: PLC0415 (as above)
+
     text = Text(f"{place}: " if place else "", style="bold")
     text.append(printable(str(error)), style=f"not bold {colour}")
     if isinstance(error, FilterSyntaxError):

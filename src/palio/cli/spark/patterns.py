@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from palio.cli.filters.patterns import Close, Delay, PatternFile, patterns_of
-from palio.cli.input.inputs import Complaints
+from palio.cli.input.events import Complaints
 from palio.cli.output.pattern_lines import Shown, match_line
 from palio.cli.program.dressing import argument, flag, option
 from palio.cli.program.terminal import ExitCode, error_console, help_epilog, plural, say, write_json
