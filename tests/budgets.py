@@ -29,6 +29,7 @@ BUDGETS = {
     "model": 25,
     "routing": 25,
     "security": 20,
+    "soap": 15,
 }
 OTHERS = 30  # all other folders together
 

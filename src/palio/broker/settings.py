@@ -20,6 +20,7 @@ import msgspec.inspect
 
 from palio.broker.gateway.settings import GatewaySettings, Positive, Seconds
 from palio.broker.limits import MAX_NAME
+from palio.broker.soap.settings import SoapSettings
 from palio.language import PALIO, read_filter
 from palio.matching.hints import Hints
 from palio.model.errors import FilterError, PalioError, UnreadableHints
@@ -142,6 +143,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     security: Security = Security()
     durable: DurableSettings = DurableSettings()
     gateway: GatewaySettings = GatewaySettings()
+    soap: SoapSettings = SoapSettings()
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["text", "json"] = "text"
 

@@ -15,7 +15,7 @@ from palio.broker.access import rights as of_rights
 from palio.broker.access import tokens as of_tokens
 from palio.broker.access.principal import ANYONE, Holder, Principal
 from palio.broker.access.rights import NOTHING, Rights, WrongRights, read_rights
-from palio.broker.access.tokens import Token, check_token, read_tokens
+from palio.broker.access.tokens import Token, check_token, read_tokens, texts_for_digests
 from palio.broker.files import Watched
 from palio.model.errors import NotAuthenticated
 
@@ -61,6 +61,11 @@ class Access:
         if name not in self._rights:
             raise NotAuthenticated("The name of this certificate has no rights here.")
         return Principal(name, self._holder(name), CERTIFICATE, _expires(certificate))
+
+    def texts_for_digests(self, name: str) -> list[str]:
+        """The tokens whose secrets are kept so that a digest can be checked, by their principal or id."""
+        self._refresh_tokens()
+        return texts_for_digests(self._tokens, name)
 
     def principal(self, name: str) -> Principal:
         """Somebody for whom the broker itself acts, with the rights of that name as they are then."""

@@ -1,7 +1,11 @@
 """Tokens: `palio_<id>_<secret>`. Of the secret only a hash is kept, in `tokens.json`.
 
-A secret has 256 bits of chance, so one round of SHA-256 is all that its hash needs: nobody can guess it, be
-it ever so fast. Who shows a token is looked up by its id, which is no secret, and compared in constant time.
+The exception is a token that was made for digests: a client that never sends its password, but a hash over it
+and the time (WS-Security), can only be checked by who knows the password. Nobody gets such a token who did not
+ask.
+
+A secret has 256 bits of chance, so one round of SHA-256 is all that its hash needs: nobody can guess it, be it
+ever so fast. Who shows a token is looked up by its id, which is no secret, and compared in constant time.
 """
 
 from __future__ import annotations
@@ -41,6 +45,7 @@ class Token(msgspec.Struct, frozen=True):
     created: float
     expires: float | None = None
     note: str = ""
+    secret: str = ""  # of those that are for digests only
 
     def has_expired(self, now: float) -> bool:
         return self.expires is not None and self.expires <= now
@@ -60,12 +65,21 @@ def read_tokens(folder: Path) -> dict[str, Token]:
 
 
 def create_token(
-    folder: Path, principal: str, *, now: float, expires: float | None = None, note: str = ""
+    folder: Path,
+    principal: str,
+    *,
+    now: float,
+    expires: float | None = None,
+    note: str = "",
+    digest: bool = False,
 ) -> tuple[Token, str]:
-    """A new token, and its text, which is not to be had again. Raises `WrongRights`."""
+    """A new token, and its text, which is not to be had again. Raises `WrongRights`.
+
+    One for digests keeps its secret, so that passwords which are only proved can be checked.
+    """
     require_name(principal)
     id, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
-    token = Token(id, principal, _hash(secret), now, expires, note)
+    token = Token(id, principal, _hash(secret), now, expires, note, secret if digest else "")
     with locked(folder):
         _write(folder, read_tokens(folder) | {id: token})
     return token, f"palio_{id}_{secret}"
@@ -96,6 +110,12 @@ def check_token(known: dict[str, Token], text: str, now: float) -> Token:
         assert token.expires is not None
         raise TokenExpired(token.id, datetime.fromtimestamp(token.expires, UTC).isoformat(timespec="seconds"))
     return token
+
+
+def texts_for_digests(known: dict[str, Token], name: str) -> list[str]:
+    """The texts of all tokens for digests that a principal has, or of the one that has this id."""
+    found = [one for one in known.values() if one.secret and name in (one.principal, one.id)]
+    return [f"palio_{one.id}_{one.secret}" for one in found]
 
 
 def _write(folder: Path, tokens: dict[str, Token]) -> None:

@@ -66,6 +66,10 @@ class Call:
         """What the request shows. Raises what an unknown way to do so is refused with, and `StrangeOrigin`."""
         return read_credentials(self._request)
 
+    async def is_gone(self) -> bool:
+        """Whether whoever calls has closed the connection."""
+        return await self._request.is_disconnected()
+
     async def enter(self, name: str) -> Visitor:
         """A session of whoever calls, under a name that begins so. Raises what the broker refuses with."""
         return await Visitor.enter(self._broker, f"{name}-{secrets.token_hex(8)}", self.credentials)

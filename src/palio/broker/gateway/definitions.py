@@ -83,10 +83,17 @@ class SinkCredential(_DefinitionPart, frozen=True):
     accesstokentype: Literal["Bearer"] = "Bearer"
 
 
-class Config(_DefinitionPart, frozen=True):
-    """How events come: their form, how many at a time, from when on, and how they are tried again."""
+# `notify` is WS-Notification, in SOAP 1.2 or 1.1; `document` is a document of XML and nothing around it.
+ContentMode = Literal["binary", "structured", "notify", "notify-1.1", "document"]
 
-    contentmode: Literal["binary", "structured"] = "binary"
+
+class Config(_DefinitionPart, frozen=True):
+    """How events come: their form, how many at a time, from when on, and how they are tried again.
+
+    `until` is when the subscription ends by itself, unless it is renewed before.
+    """
+
+    contentmode: ContentMode = "binary"
     in_flight: Annotated[int, msgspec.Meta(ge=1, le=256)] | None = None
     since: (
         Annotated[float, msgspec.Meta(ge=0, lt=1e11)]
@@ -95,6 +102,7 @@ class Config(_DefinitionPart, frozen=True):
     attempts: Annotated[int, msgspec.Meta(ge=1, le=MAX_ATTEMPTS)] | None = None
     first_pause: Pause | None = None
     longest_pause: Pause | None = None
+    until: Annotated[float, msgspec.Meta(ge=0, lt=1e11, description="Seconds since 1970.")] | None = None
 
     @property
     def retry(self) -> Retry:

@@ -11,11 +11,13 @@ from palio.broker.gateway.counts import GatewayStatistics
 from palio.broker.gateway.front import Front
 from palio.broker.gateway.guide import Guide
 from palio.broker.gateway.health import Health
+from palio.broker.gateway.modes import CLOUD_EVENTS, PushModes
 from palio.broker.gateway.publishing import HttpPublishing
 from palio.broker.gateway.resources import Resources
 from palio.broker.gateway.sinks import Sinks
 from palio.broker.gateway.streams import Streams
 from palio.broker.gateway.subscriptions import Subscriptions
+from palio.documents.libxml import etree_module
 
 if TYPE_CHECKING:
     from palio.broker.broker import BrokerServer
@@ -27,8 +29,26 @@ class Gateway:
     def __init__(self, broker: BrokerServer) -> None:
         self._broker = broker
         self._sinks = Sinks(broker.settings.gateway, broker.settings.name)
-        self._subscriptions = Subscriptions(broker, broker.keeper(), self._sinks)
+        self._soap = broker.settings.soap.enabled
+        self._subscriptions = Subscriptions(broker, broker.keeper(), self._sinks, self._modes())
         self._streams = Streams(broker, self._subscriptions.filter_named)
+
+    def _modes(self) -> PushModes:
+        """Raises `MissingDependency` if SOAP is wanted and there is nothing that reads XML."""
+        if not self._soap:
+            return CLOUD_EVENTS
+        etree_module()
+        from palio.broker.soap.pushes import MODES  # noqa: PLC0415 (it needs lxml)
+
+        return {**CLOUD_EVENTS, **MODES}
+
+    def _more(self) -> tuple[Extension, ...]:
+        """What the settings turn on."""
+        if not self._soap:
+            return ()
+        from palio.broker.soap.extension import soap  # noqa: PLC0415 (it needs lxml)
+
+        return (soap(self._broker, self._subscriptions),)
 
     def extensions(self) -> tuple[Extension, ...]:
         broker, serve = self._broker, partial(websocket.serve, self._broker)
@@ -39,6 +59,7 @@ class Gateway:
             Guide(broker).extension(),
             Health(broker).extension(),
             Extension(name="websocket", sockets=(Socket(websocket.PATH, serve, open=True),)),
+            *self._more(),
         )
 
     def statistics(self, front: Front) -> GatewayStatistics:

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from palio.broker.gateway.definitions import StoredDefinition
+from palio.broker.gateway.modes import PushModes, require_mode
 from palio.broker.gateway.sinks import Sinks
 from palio.broker.gateway.visitor import Visitor
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
-from palio.model.formats import BINARY, STRUCTURED, Format
 from palio.protocol.deliveries import Handed
 from palio.protocol.durable.attempts import MAX_REASON
 from palio.protocol.durable.retry import Patience
@@ -31,7 +31,6 @@ from palio.protocol.envelope import Envelope
 if TYPE_CHECKING:
     from palio.broker.broker import BrokerServer
 
-MODES: dict[str, Format] = {"binary": BINARY, "structured": STRUCTURED}
 GONE = 410
 _TROUBLE = frozenset({429, *range(500, 600)})
 # Seconds for which a webhook may make the broker wait by its rate.
@@ -55,6 +54,7 @@ class Pusher:
 
     _broker: BrokerServer
     _sinks: Sinks
+    _modes: PushModes
     _kept: StoredDefinition
     _filter: Filter
     _counts: Counter[str]  # of all pushers together
@@ -176,8 +176,8 @@ class Pusher:
         await self._keep_to_rate()
         definition = self._kept.definition
         assert definition.sink is not None
-        [message] = MODES[definition.config.contentmode].write((envelope,))
         try:
+            message = require_mode(self._modes, definition.config.contentmode)(definition, envelope)
             answer = await self._sinks.send(
                 definition.sink, {**self._headers, **dict(message.headers)}, message.body
             )

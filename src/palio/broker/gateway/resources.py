@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import msgspec
 from starlette.responses import Response
 
-from palio.broker.extension import Extension, Route
+from palio.broker.extension import Extension, Job, Route
 from palio.broker.gateway.call import Call, json_answer
 from palio.broker.gateway.definitions import SubscriptionId
 from palio.broker.gateway.openapi import COMMON, Given, Operation, Parameter, good
@@ -23,6 +23,7 @@ from palio.broker.gateway.sinks import Sinks
 from palio.broker.gateway.subscriptions import Subscriptions
 from palio.model.formats import JSON
 
+EXPIRY_CHECKED_EVERY = 1.0  # seconds: nobody asks for shorter lives than that
 _ALL, _ONE = "/subscriptions", "/subscriptions/{id}"
 
 _ID = Parameter("id", Annotated[SubscriptionId, msgspec.Meta(min_length=1)], place="path")
@@ -96,7 +97,10 @@ class Resources:
             Route("POST", f"{_ONE}/resume", self._resume, RESUME),
             Route("POST", f"{_ONE}/seek", self._seek, SEEK),
         )
-        return Extension(name="subscriptions", routes=routes, start=self._start, stop=self._stop)
+        ending = Job("subscriptions that end", EXPIRY_CHECKED_EVERY, self._subscriptions.end_expired)
+        return Extension(
+            name="subscriptions", routes=routes, jobs=(ending,), start=self._start, stop=self._stop
+        )
 
     async def _start(self) -> None:
         """Go on with what was kept. Raises `UnreadableDefinitions`."""

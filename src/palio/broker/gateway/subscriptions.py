@@ -11,8 +11,6 @@ as to any durable subscription. A wish that is made twice, with the same id, is 
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import secrets
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -21,22 +19,20 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 from msgspec import UNSET
 
-from palio.broker.gateway.definitions import Definition, Keeper, NotStored, StoredDefinition
+from palio.broker.gateway.definitions import Config, Keeper, NotStored, StoredDefinition
+from palio.broker.gateway.modes import PushModes, require_mode
 from palio.broker.gateway.problems import RefusedByBroker
 from palio.broker.gateway.pushing import Pusher
 from palio.broker.gateway.representations import (
     PausedSubscription,
-    Place,
     ShownSubscription,
     SoughtSubscription,
 )
-from palio.broker.gateway.sinks import Sinks, require_form
-from palio.broker.gateway.stream_request import read_position, read_since
+from palio.broker.gateway.sinks import Sinks
+from palio.broker.gateway.stream_request import read_since
 from palio.broker.gateway.visitor import Visitor
-from palio.language import PALIO, read_filter, read_filters, require_dialect, write_filter, written_text
-from palio.model.constraint import Constraint
+from palio.broker.gateway.wishes import filter_of, new_id, read_definition, read_place
 from palio.model.errors import NoSuchSubscription, PalioError, WrongParameter, cut
-from palio.model.expression import Condition
 from palio.model.filter import Filter
 from palio.protocol.durable.control import Pause, Paused, Resume, Seek, Sought
 from palio.protocol.durable.retry import Retry
@@ -49,11 +45,7 @@ if TYPE_CHECKING:
 Key = tuple[str, str]
 # How whoever asks comes in: under a name that begins so.
 Enter = Callable[[str], Awaitable[Visitor]]
-# Headers that say what is sent, and are not for others to set.
-# What is shown and not kept, and what is kept as one of the `filters`.
-_NOT_KEPT = frozenset({"status", "filter", "dialect"})
-_OURS = ("host", "authorization", "cookie", "connection", "transfer-encoding", "te", "upgrade", "expect")
-_OUR_PREFIXES = ("ce-", "content-", "webhook-", "proxy-", "sec-")
+RESTARTED = 60.0  # seconds in which what would have ended while the broker was down may be renewed
 LINGER = 60.0  # seconds: whatever outlives its taker by no more is temporary, and no resource
 
 
@@ -94,16 +86,18 @@ class _Turn(msgspec.Struct, eq=False):
 class Subscriptions:
     """All subscriptions that were made as resources."""
 
-    def __init__(self, broker: BrokerServer, keeper: Keeper, sinks: Sinks) -> None:
+    def __init__(self, broker: BrokerServer, keeper: Keeper, sinks: Sinks, modes: PushModes) -> None:
         self._broker = broker
         self._keeper = keeper
         self._sinks = sinks
+        self._modes = modes
         self._kept: dict[Key, StoredDefinition] = {}
         self._filters: dict[Key, Filter] = {}
         self._pushes: Counter[str] = Counter()
         self._pushers: dict[Key, Pusher] = {}
         self._busy: dict[Key, _Turn] = {}
         self._saving = asyncio.Lock()
+        self._used: dict[Key, float] = {}  # until when those that end are wanted by their use
         self._ending: set[asyncio.Task[None]] = set()
 
     # Beginning and end
@@ -112,6 +106,7 @@ class Subscriptions:
         """Take up what was kept. Raises `UnreadableDefinitions`."""
         for kept in await asyncio.to_thread(self._keeper.load):
             self._take(kept, filter_of(kept.definition))
+            self.use(kept.key, self._broker.now() + RESTARTED)
 
     async def stop(self) -> None:
         for task in self._ending:
@@ -129,11 +124,57 @@ class Subscriptions:
         """What a subscription selects, if there is one of that name."""
         return self._filters.get((owner, id))
 
+    def config_named(self, owner: str, id: str) -> Config | None:
+        """How the events of a subscription come, if there is one of that name."""
+        kept = self._kept.get((owner, id))
+        return None if kept is None else kept.definition.config
+
+    # Those that end by themselves
+
+    def use(self, key: Key, until: float) -> None:
+        """A subscription is in use, and does not end before. This is not kept on disk."""
+        kept = self._kept.get(key)
+        if kept is not None and kept.definition.config.until is not None:
+            self._used[key] = max(until, self._used.get(key, 0.0))
+
+    def until(self, key: Key) -> float | None:
+        """When a subscription ends unless it is renewed or used."""
+        kept = self._kept.get(key)
+        if kept is None or kept.definition.config.until is None:
+            return None
+        return max(kept.definition.config.until, self._used.get(key, 0.0))
+
+    async def renew(self, id: str, until: float | None, enter: Enter) -> None:
+        """A subscription ends then and not before, or not by itself. Raises `UnknownSubscription`."""
+        async with self._visit(enter, id) as visitor:
+            key = visitor.principal, id
+            kept = self._kept.get(key)
+            if kept is None:
+                raise UnknownSubscription(id)
+            config = msgspec.structs.replace(kept.definition.config, until=until)
+            definition = msgspec.structs.replace(kept.definition, config=config)
+            await self._keep(key, msgspec.structs.replace(kept, definition=definition))
+            self._used.pop(key, None)
+
+    async def end_expired(self) -> None:
+        """End what nobody has renewed in time."""
+        now = self._broker.now()
+        for key, kept in list(self._kept.items()):
+            until = self.until(key)
+            if until is not None and until <= now:
+                self._broker.log.info("A subscription was not renewed.", extra={"subscription": key[1]})
+                try:
+                    await self._end(kept)
+                except PalioError as problem:  # it is tried again, and the others end
+                    extra = {"subscription": key[1], "reason": str(problem)}
+                    self._broker.log.warning("A subscription could not be ended.", extra=extra)
+
     # What can be asked for
 
     async def create(self, document: Any, key: str | None, enter: Enter) -> tuple[ShownSubscription, bool]:
         """Make a subscription. Returns it, and whether it is new."""
-        definition = read_definition(document, _new_id(document, key))
+        definition = read_definition(document, new_id(document, key))
+        require_mode(self._modes, definition.config.contentmode)
         filter = filter_of(definition)
         async with self._visit(enter, definition.id) as visitor:
             place = visitor.principal, definition.id
@@ -189,6 +230,7 @@ class Subscriptions:
         definition = read_definition(document, id)
         if definition.id != id:
             raise WrongParameter("$.id", "The id of a subscription cannot be changed.")
+        require_mode(self._modes, definition.config.contentmode)
         filter = filter_of(definition)
         async with self._visit(enter, id) as visitor:
             key = visitor.principal, id
@@ -235,6 +277,7 @@ class Subscriptions:
                 self._take(kept, self._filters[key])  # from now on: it is shown, so it is there
                 raise
             self._filters.pop(key, None)
+            self._used.pop(key, None)
 
     # Steering; also one that was made in another way
 
@@ -279,7 +322,7 @@ class Subscriptions:
         self._kept[kept.key] = kept
         self._filters[kept.key] = filter
         if kept.definition.sink is not None:
-            pusher = Pusher(self._broker, self._sinks, kept, filter, self._pushes, self._gone)
+            pusher = Pusher(self._broker, self._sinks, self._modes, kept, filter, self._pushes, self._gone)
             self._pushers[kept.key] = pusher
             pusher.start()
 
@@ -311,11 +354,11 @@ class Subscriptions:
     def _gone(self, kept: StoredDefinition) -> None:
         """A webhook wants no more, and has said that it never will."""
         self._broker.log.warning("A webhook is gone.", extra={"subscription": kept.definition.id})
-        task = asyncio.get_running_loop().create_task(self._end_gone(kept))
+        task = asyncio.get_running_loop().create_task(self._end(kept))
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
 
-    async def _end_gone(self, kept: StoredDefinition) -> None:
+    async def _end(self, kept: StoredDefinition) -> None:
         def enter(name: str) -> Awaitable[Visitor]:
             return Visitor.enter(self._broker, name, acting_for=kept.owner)
 
@@ -350,83 +393,3 @@ async def _attach(visitor: Visitor, id: str, filter: Filter | None, retry: Retry
             raise UnknownSubscription(id) from None
         raise
     return attached
-
-
-def read_definition(document: Any, id: str) -> Definition:
-    """What somebody wishes. Raises `WrongParameter`, and what is wrong with the sink."""
-    if not isinstance(document, dict):
-        raise WrongParameter("$", "A subscription is a JSON object.")
-    said = _in_dialect(document)
-    document = {name: value for name, value in document.items() if name not in _NOT_KEPT}
-    if said is not None:
-        others = document.get("filters")
-        if others is None or isinstance(others, list):
-            document["filters"] = [*(others or []), {PALIO: said}]
-    try:
-        definition = msgspec.convert({"id": id, **document}, Definition)
-        msgspec.json.encode(definition)  # as it will be kept
-    except UnicodeEncodeError:
-        raise WrongParameter("$", "There is half a surrogate pair in a text.") from None
-    except msgspec.ValidationError as problem:
-        reason, _, path = str(problem).partition(" - at `")
-        raise WrongParameter(path.rstrip("`") or "$", f"{reason}.") from None
-    if definition.sink is not None:
-        require_form(definition.sink)
-    for name in definition.protocolsettings.headers:
-        if name.lower() in _OURS or name.lower().startswith(_OUR_PREFIXES):
-            raise WrongParameter(
-                f"$.protocolsettings.headers.{name}",
-                "This header is not for others to set; a token goes into `sinkcredential`.",
-            )
-    read_since(definition.config.since)
-    return definition
-
-
-def _in_dialect(document: dict[str, Any]) -> str | None:
-    """In our own words, the filter that is there with its dialect; one without is what was shown, and no wish.
-
-    Raises `WrongParameter`, and what is wrong with the filter.
-    """
-    if "dialect" not in document:
-        return None
-    dialect, text = document["dialect"], written_text(document.get("filter"))
-    if not isinstance(dialect, str):
-        raise WrongParameter("$.dialect", "It is the name of a dialect, a string.")
-    if text is None:
-        raise WrongParameter("$.filter", "With a dialect, this is the text of a filter, or the JSON of one.")
-    return write_filter(read_filter(text, require_dialect(dialect, "$.dialect")))
-
-
-def read_place(document: Any, id: str) -> Seek:
-    """Where a subscription shall go on. Raises `WrongParameter`."""
-    try:
-        place = msgspec.convert(document, Place)
-    except msgspec.ValidationError as problem:
-        reason, _, path = str(problem).partition(" - at `")
-        raise WrongParameter(path.rstrip("`") or "$", f"{reason}.") from None
-    if (place.since is None) == (place.position is None):
-        raise WrongParameter("$", "Name `since` or `position`, and one of them only.")
-    since = None if place.since is None else read_since(place.since)
-    after = None if place.position is None else read_position(place.position)
-    return Seek(id, since, after, place.dry)
-
-
-def filter_of(definition: Definition) -> Filter:
-    """What a subscription selects: source, one of the types, and all of the filters. Raises `FilterError`s."""
-    filter = read_filters(definition.filters)
-    if definition.source is not None:
-        source = Constraint("=", definition.source)
-        filter = filter.intersect(Filter.from_expression(Condition("source", source)))
-    if definition.types is not None:
-        types = Constraint("in", tuple(definition.types))
-        filter = filter.intersect(Filter.from_expression(Condition("type", types)))
-    return filter.require_satisfiable()
-
-
-def _new_id(document: Any, key: str | None) -> str:
-    """The id of a wish that names none: the same for the same key, else one that nobody has had."""
-    if isinstance(document, dict) and isinstance(document.get("id"), str):
-        return str(document["id"])
-    if key is not None:
-        return hashlib.sha256(key.encode(errors="replace")).hexdigest()[:32]
-    return secrets.token_hex(8)

@@ -130,4 +130,8 @@ EXAMPLE = """\
 #push_attempts = 12
 #push_first_pause = 1.0
 #push_longest_pause = 300.0
+
+# SOAP on the HTTP port: WS-Notification, and ONVIF's event service. It needs lxml (`palio[xml]`).
+#[soap]
+#enabled = false
 """

@@ -33,7 +33,10 @@ def token() -> None:
     """
 
 
-@app.command("create", epilog=help_epilog(_CREATE, "palio token create brokers"))
+@app.command(
+    "create",
+    epilog=help_epilog(_CREATE, "palio token create brokers", "palio token create camera-viewer --digest"),
+)
 def create(
     principal: Annotated[str, argument("PRINCIPAL", "Who will show it.")],
     *,
@@ -42,6 +45,9 @@ def create(
     output: Annotated[
         Path | None, option("FILE", "Write it there, for your eyes only.", "--output", "-o")
     ] = None,
+    digest: Annotated[
+        bool, flag("--digest", "Keep the secret, for clients of SOAP that prove it by a digest (ONVIF).")
+    ] = False,
     folder: Folder = None,
     data: Data = None,
     config: Config = None,
@@ -54,7 +60,7 @@ def create(
     now = time.time()
     where = access_folder(folder, data, config)
     until = None if expires is None else now + parse_span(expires)
-    made, text = create_token(where, principal, now=now, expires=until, note=note)
+    made, text = create_token(where, principal, now=now, expires=until, note=note, digest=digest)
     if output is None:
         typer.echo(text)
     else:
@@ -82,7 +88,7 @@ def list_tokens(
     if as_json:
         for one in rows:
             row = msgspec.to_builtins(one) | {"expired": one.has_expired(time.time())}
-            del row["hash"]
+            del row["hash"], row["secret"]
             write_json(row)
         return
     if not rows:

@@ -28,6 +28,7 @@ EPILOG = help_epilog(
     "palio up --config examples/palio.toml",
     "palio up --listen 127.0.0.1:7171 --http off --data b --peer 127.0.0.1",
     "palio up --lake palio-lake",
+    "palio up --soap",
 )
 _KINDS = frozenset(kind.value for kind in LinkKind)
 
@@ -74,6 +75,9 @@ def up(
     authority: Annotated[
         str | None, option("FILE", "Who signs the certificates of clients and neighbours.")
     ] = None,
+    soap: Annotated[
+        bool | None, flag("--soap/--no-soap", "Speak SOAP on the HTTP port: WS-Notification, ONVIF events.")
+    ] = None,
     insecure: Annotated[bool, flag("--insecure", "Listen beyond this machine without authentication.")] = False,
     ready_file: Annotated[
         Path | None,
@@ -116,6 +120,7 @@ def up(
             authority=authority,
             insecure=insecure or None,
         ),
+        "soap": _given(enabled=soap),
     }
     settings = load(config, flags=flags)
     if ready_file is not None:
