@@ -337,6 +337,10 @@ class Client:
         what = content._event if isinstance(content, Event) else content
         return self._worker.run(self._client.trace(what, timeout=timeout))
 
+    def operations(self, *, timeout: float | None = None, **wanted: Any) -> dict[str, Any]:
+        """As `Client.operations`."""
+        return self._worker.run(self._client.operations(timeout=timeout, **wanted))
+
     def inspect(self, what: str, *, timeout: float | None = None, **argument: Any) -> Any:
         """Ask the broker about itself."""
         return self._worker.run(self._client.inspect(what, timeout=timeout, **argument))

@@ -17,6 +17,7 @@ from palio.broker.connection import BrokerConnection
 from palio.broker.counts import BrokerCounts
 from palio.broker.dialling import AlreadyLinked
 from palio.broker.limits import ConnectionTally, TooManyConnections
+from palio.broker.operations import OperationLog
 from palio.broker.registry import Registry
 from palio.broker.request_guard import RequestGuard
 from palio.broker.settings import Settings
@@ -39,6 +40,7 @@ class Admission:
     _counts: BrokerCounts
     _handle: Callable[[Any, str], None]
     _log: logging.Logger
+    _operations: OperationLog
 
     def __post_init__(self) -> None:
         limits = self._settings.limits
@@ -90,6 +92,7 @@ class Admission:
         """Handles a greeting that was accepted: a client, or a neighbour, has come in."""
         if greet.role is Role.PEER:
             self.linked(connection, COUNTERPART[greet.kind], greet.cost)
+            self._operations.note(connection, "greet", f"link {connection.address}")
             return
         name = connection.name
         known = self._registry.sessions.get(name)
@@ -98,6 +101,8 @@ class Admission:
         self._registry.sessions[name] = connection
         connection.read(self._registry.reading)
         self._handle(Open(), name)
+        if connection.binding != "http":  # there each request has a row, and sessions are only its means
+            self._operations.note(connection, "greet", connection.address)
 
     def linked(self, connection: BrokerConnection, kind: LinkKind, cost: float) -> None:
         self._registry.links[connection.name] = connection
@@ -116,6 +121,7 @@ class Admission:
         elif connection.role is Role.CLIENT and sessions.get(name) is connection:
             del sessions[name]
             self._guard.gone(name)
+            self._operations.gone(name)
             self._handle(Close(), name)
 
     def disconnected(self, connection: BrokerConnection, *, was_live: bool) -> None:

@@ -20,6 +20,7 @@ import msgspec
 from palio.broker.access import Access
 from palio.broker.accounts import Accounts
 from palio.broker.admission import Admission
+from palio.broker.auditing import Auditing
 from palio.broker.connection import BrokerConnection
 from palio.broker.counts import BrokerCounts
 from palio.broker.dialling import Dialling
@@ -29,6 +30,7 @@ from palio.broker.host import Host, MachineHost
 from palio.broker.inspection import Inspection
 from palio.broker.intake import Intake
 from palio.broker.invoking import Invoking
+from palio.broker.operations import OperationLog
 from palio.broker.registry import Registry
 from palio.broker.request_guard import RequestGuard
 from palio.broker.rereading import Rereading
@@ -89,16 +91,28 @@ class BrokerServer:
         self.accounts = Accounts(settings.limits.held, settings.limits.held_in_all)
         registry.beaten = self.accounts.give_back
         self.storing = StoreBridge(settings.limits.unwritten, registry.read, scheduler, log)
+        self.operations = operations = OperationLog(
+            settings.operations, self.storing, self.now, journal=settings.journal
+        )
         self._runner = runner = EffectRunner(
-            registry, self.storing, counts, self._host, broker=settings.name, scheduler=scheduler, log=log
+            registry,
+            self.storing,
+            counts,
+            self._host,
+            operations,
+            broker=settings.name,
+            scheduler=scheduler,
+            log=log,
         )
         guard = RequestGuard(settings, self.now)
-        self.admission = Admission(settings, self.access, guard, registry, counts, runner.handle, log)
+        self.admission = Admission(
+            settings, self.access, guard, registry, counts, runner.handle, log, operations
+        )
         self._rereading = Rereading(self.access, registry, runner.handle, log)
         self._dialling = Dialling(self)
         self._installers = tuple(extensions)
         self.extensions = Extensions(log)
-        intake = Intake(settings, guard, runner, Inspection(self), counts)
+        intake = Intake(settings, guard, runner, Inspection(self), counts, operations)
         self._registry = registry
         self._server: asyncio.Server | None = None
         self._http: Any = None
@@ -114,7 +128,7 @@ class BrokerServer:
         self.carry_out = runner.carry_out
         self.take = intake.take
         self.inspected = intake.inspected
-        self.invoked = Invoking(self.extensions, self.accounts, counts).take
+        self.invoked = Invoking(self.extensions, self.accounts, counts, operations).take
         self.throttled = intake.throttled
         self.will_flush = registry.will_flush
         self.refresh_access = self._rereading.refresh
@@ -140,6 +154,7 @@ class BrokerServer:
             await self.storing.close()
             raise
         self.port = self._server.sockets[0].getsockname()[1]
+        self.extensions.add(Auditing(self).extension())
         for install in self._installers:
             for extension in install(self):
                 self.extensions.add(extension)
@@ -194,6 +209,7 @@ class BrokerServer:
         if self._http is not None:
             await self._http.stop()
         self._runner.stop()
+        self.operations.close()
         await self.storing.close()
         if self.started:  # otherwise what is wrong is told, and nothing else
             self.log.info("The broker has stopped.")

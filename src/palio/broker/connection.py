@@ -91,6 +91,7 @@ class BrokerConnection(asyncio.Protocol):
         self._border: tuple[Any, Border | None] = None, None
         self.role: Role | None = None
         self.knows: frozenset[str] = frozenset()  # of what not everyone knows, by its name on the wire
+        self.binding = "palio"  # how what comes on it is said, for the operation log
         self.name = ""  # of a session: with its principal's name before it
         self.principal: Principal = ANYONE
         self.state = ConnectionState.CONNECTING
@@ -359,11 +360,13 @@ class BrokerConnection(asyncio.Protocol):
             refusal = refusal_of(payload, problem) if self.role is Role.CLIENT and problem.error else None
             if refusal is None:
                 raise
+            about = refusal.subject.partition(" ")[2]
+            self.broker.operations.note(self, refusal.kind, about, size=len(payload), problem=refusal.reason)
             self.say(refusal)
             return
         kind = type(message)
         if kind is Inspect:
-            self.broker.inspected(self, message, meter)
+            self.broker.inspected(self, message, len(payload), meter)
         elif kind is Invoke:
             self.broker.invoked(self, message, len(payload), meter)
         elif kind is Bye or kind is Refused:
@@ -512,6 +515,8 @@ class BrokerConnection(asyncio.Protocol):
         if self.state in _ENDED:
             return
         self.broker.admission.refused(problem, self.address, self.name)
+        kind = "greet" if self.state is ConnectionState.CONNECTING else "connection"
+        self.broker.operations.note(self, kind, self.address, problem=problem)
         self._conversation.refuse(problem)
         self.end(str(problem), quietly=True)
 

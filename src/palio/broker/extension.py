@@ -118,6 +118,7 @@ class ExtensionRequest(msgspec.Struct, frozen=True):
     name: str
     handle: RequestHandler
     needs: Allowance | None
+    reads: bool = False  # whether it changes nothing
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -206,6 +207,10 @@ class Extensions:
                         await extension.stop()
             except Exception as problem:  # noqa: BLE001 (the others end in order)
                 self._failed(extension.name, "stop", problem)
+
+    def only_looks(self, what: str) -> bool:
+        """Whether a request changes nothing."""
+        return what in self._requests and self._requests[what][1].reads
 
     def request(self, what: str, principal: Principal) -> tuple[str, ExtensionRequest]:
         """A request that somebody may make, with the name of its extension.

@@ -79,6 +79,7 @@ class MachineHost:
             remembered=settings.durable.remembered,
             lake=settings.lake or None,
             at_least=life_at(self.now()),
+            log_bounds=settings.operations.bounds,
         )
         settings.keep_name()
         return store

@@ -15,6 +15,7 @@ from palio.broker.connection import BrokerConnection
 from palio.broker.counts import BrokerCounts
 from palio.broker.inspection import Inspection
 from palio.broker.limits import TooManySubscriptions, TooMuchSubscribed
+from palio.broker.operations import OpenOperation, OperationLog
 from palio.broker.request_guard import RequestGuard, require_deliverable
 from palio.broker.runner import EffectRunner
 from palio.broker.settings import Settings
@@ -52,6 +53,7 @@ class Intake:
     _runner: EffectRunner
     _inspection: Inspection
     _counts: BrokerCounts
+    _operations: OperationLog
 
     def take(self, message: Any, connection: BrokerConnection, size: int, meter: Meter | None) -> None:
         """Handles a message from a client or a neighbour, which came in so many bytes.
@@ -60,7 +62,9 @@ class Intake:
         is something that asks nothing about filters, and is small.
         """
         most = AT_ONCE_CROWDED if connection.broker.scheduler.is_crowded else AT_ONCE_ALONE
+        operation = None
         if connection.role is Role.CLIENT:
+            operation = self._operations.begin(message, connection, size)
             try:
                 if size > MAX_EVENT:
                     require_deliverable(message)
@@ -79,6 +83,7 @@ class Intake:
                     if not self._runner.router.has_room_for(name, message.name, limit):
                         raise TooManySubscriptions(limit)
             except PalioError as problem:
+                self._operations.refused(operation, problem)
                 self._refuse(connection, message, problem)
                 return
         elif (border := connection.border) is not None:
@@ -94,16 +99,32 @@ class Intake:
             parts = _parts(taken, size, most)
         else:
             parts = _parts(message, size, most)
+        self._act(parts, connection, meter, operation)
+
+    def _act(
+        self,
+        parts: list[Any],
+        connection: BrokerConnection,
+        meter: Meter | None,
+        operation: OpenOperation | None,
+    ) -> None:
+        """Let the router handle a message that was understood, part by part."""
         try:
             for part in parts:
                 if connection.role is Role.PEER:
                     with metered(meter):
                         self._runner.router.consider(part, connection.name)
+                self._operations.current = operation
                 self._runner.handle(part, connection.name)
+                self._operations.current = None
                 if len(parts) > 1 and meter is not None:
                     meter.pause()
         except InvalidNotification as problem:  # of a neighbour: those of clients are answered
             connection.refuse(problem)
+        finally:
+            self._operations.current = None
+        if operation is not None:
+            self._operations.handled(operation)
 
     def _require_room(self, session: str, limit: int) -> None:
         """Raises `TooManySubscriptions` or `TooMuchSubscribed` for who may hold nothing more."""
@@ -116,18 +137,24 @@ class Intake:
         if all_of_them > limits.kept_in_all:
             raise TooMuchSubscribed(limits.kept_in_all, "limits.kept_in_all")
 
-    def inspected(self, connection: BrokerConnection, message: Inspect, meter: Meter | None) -> None:
+    def inspected(self, connection: BrokerConnection, message: Inspect, size: int, meter: Meter | None) -> None:
         """Handles an inspection: a question about this broker."""
+        operation = self._operations.begin(message, connection, size)
         try:
             with metered(meter):
                 for result, last in self._inspection.answer(message, connection.principal):
                     connection.say(Inspected(message.number, result, last))
         except PalioError as problem:
+            self._operations.refused(operation, problem)
             self._refuse(connection, message, problem)
+        else:
+            self._operations.told(operation)
 
     def throttled(self, connection: BrokerConnection, request: UnreadRequest, waited: float) -> None:
         """Refuses a request that has waited too long for its turn."""
         self._counts.refused_requests[Throttled.__name__] += 1
+        about = request.subject.partition(" ")[2]
+        self._operations.note(connection, request.kind, about, problem=Throttled(waited))
         connection.say(Refused.of(request.subject, Throttled(waited), request.number))
 
     def _refuse(self, connection: BrokerConnection, request: Any, problem: PalioError) -> None:

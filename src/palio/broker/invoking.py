@@ -24,6 +24,7 @@ import msgspec
 from palio.broker.accounts import Accounts
 from palio.broker.counts import BrokerCounts
 from palio.broker.extension import Extensions
+from palio.broker.operations import OpenOperation, OperationLog
 from palio.model.effort import Meter, metered
 from palio.model.errors import PalioError
 from palio.protocol.frames import MAX_EVENT
@@ -67,7 +68,10 @@ class AnswerTooLarge(PalioError, kw_only=True):
 class Invoking:
     """Takes invocations and answers them."""
 
-    def __init__(self, extensions: Extensions, accounts: Accounts, counts: BrokerCounts) -> None:
+    def __init__(
+        self, extensions: Extensions, accounts: Accounts, counts: BrokerCounts, operations: OperationLog
+    ) -> None:
+        self._operations = operations
         self._extensions = extensions
         self._accounts = accounts
         self._counts = counts
@@ -76,6 +80,9 @@ class Invoking:
 
     def take(self, connection: BrokerConnection, message: Invoke, size: int, meter: Meter | None) -> None:
         """Handles a request, which came in so many bytes."""
+        operation = self._operations.begin(
+            message, connection, size, looks=self._extensions.only_looks(message.what)
+        )
         try:
             self._require_room(connection)
             name, request = self._extensions.request(message.what, connection.principal)
@@ -83,11 +90,12 @@ class Invoking:
                 answer = request.handle(message.argument, connection.principal, connection.name)
                 if not isawaitable(answer):
                     connection.say(_invoked(message, answer))
+                    self._operations.told(operation)
                     return
         except PalioError as problem:
-            self._refuse(connection, message, problem)
+            self._refuse(connection, message, problem, operation)
             return
-        self._begin(connection, size, self._answer(name, connection, message, answer))
+        self._begin(connection, size, self._answer(name, connection, message, answer, operation))
 
     def _require_room(self, connection: BrokerConnection) -> None:
         if len(self._under_way.get(connection, ())) >= OF_ONE:
@@ -114,16 +122,29 @@ class Invoking:
         task.add_done_callback(ended)
 
     async def _answer(
-        self, name: str, connection: BrokerConnection, message: Invoke, answer: Awaitable[Any]
+        self,
+        name: str,
+        connection: BrokerConnection,
+        message: Invoke,
+        answer: Awaitable[Any],
+        operation: OpenOperation | None,
     ) -> None:
         try:
             with self._extensions.careful(name, message.what):
                 connection.say(_invoked(message, await answer))
+                self._operations.told(operation)
         except PalioError as problem:
-            self._refuse(connection, message, problem)
+            self._refuse(connection, message, problem, operation)
 
-    def _refuse(self, connection: BrokerConnection, message: Invoke, problem: PalioError) -> None:
+    def _refuse(
+        self,
+        connection: BrokerConnection,
+        message: Invoke,
+        problem: PalioError,
+        operation: OpenOperation | None,
+    ) -> None:
         self._counts.refused_requests[type(problem).__name__] += 1
+        self._operations.refused(operation, problem)
         connection.say(Refused.of(subject_of(message), problem, message.number))
 
     def _gone(self, connection: BrokerConnection) -> None:

@@ -21,6 +21,7 @@ from palio.broker.connection import BrokerConnection
 from palio.broker.counts import BrokerCounts
 from palio.broker.host import Host
 from palio.broker.notices import Notices
+from palio.broker.operations import OperationLog
 from palio.broker.registry import Registry
 from palio.broker.request_guard import answered
 from palio.broker.scheduling import Scheduler
@@ -35,7 +36,7 @@ from palio.protocol.frames import MAX_FRAME
 from palio.protocol.inquiries import Requested, Respond
 from palio.protocol.requests import Refused
 from palio.protocol.vocabulary import OPTIONAL
-from palio.routing.durable.effects import STORE_EFFECTS, Hand, ReportGap
+from palio.routing.durable.effects import STORE_EFFECTS, Append, Hand, ReportGap
 from palio.routing.effects import CloseLink, Deliver, Effect, Reply, Send, SetTimer
 from palio.routing.router import Router
 
@@ -68,6 +69,7 @@ class EffectRunner:
         storing: StoreBridge,
         counts: BrokerCounts,
         host: Host,
+        operations: OperationLog,
         *,
         broker: str,
         scheduler: Scheduler,
@@ -79,6 +81,7 @@ class EffectRunner:
         self._registry = registry
         self._storing = storing
         self._counts = counts
+        self._operations = operations
         self._now = host.now
         self._log = log
         self._notices = Notices(broker, self.handle, advertises=self._advertises)
@@ -96,6 +99,7 @@ class EffectRunner:
             CloseLink: self._close_link,
             ReportGap: self._report_gap,
             **dict.fromkeys(STORE_EFFECTS, self._to_store.append),
+            Append: self._append,
         }
 
     def _advertises(self) -> bool:
@@ -148,6 +152,14 @@ class EffectRunner:
     def _turn_ended(self) -> None:
         self._encoded = None
 
+    def _append(self, effect: Append) -> None:
+        operations = self._operations
+        if operations.current is not None:
+            if (gathered := operations.take_along()) is not None:
+                self._to_store.append(gathered)
+            effect = operations.with_row(effect)
+        self._to_store.append(effect)
+
     def _send(self, effect: Send) -> None:
         connection = self._registry.links.get(effect.broker)
         if connection is None:
@@ -183,6 +195,7 @@ class EffectRunner:
 
     def _reply(self, effect: Reply) -> None:
         connection = self._registry.sessions.get(effect.session)
+        self._operations.answered(effect.session, effect.answer)
         if type(effect.answer) is Refused:
             self._counts.refused_requests[effect.answer.error] += 1
         if connection is None:

@@ -20,6 +20,7 @@ import msgspec.inspect
 
 from palio.broker.gateway.settings import GatewaySettings, Positive, Seconds
 from palio.broker.limits import MAX_NAME
+from palio.broker.operations import OperationSettings
 from palio.broker.soap.settings import SoapSettings
 from palio.language import PALIO, read_filter
 from palio.matching.hints import Hints
@@ -144,6 +145,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     durable: DurableSettings = DurableSettings()
     gateway: GatewaySettings = GatewaySettings()
     soap: SoapSettings = SoapSettings()
+    operations: OperationSettings = OperationSettings()
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["text", "json"] = "text"
 

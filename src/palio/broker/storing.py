@@ -13,19 +13,22 @@ import contextlib
 import logging
 from collections import deque
 from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from palio.broker.scheduling import EVERYBODY, Scheduler
 from palio.broker.unwritten import Unwritten
 from palio.model.errors import PalioError
 from palio.routing.clients import NoJournal
-from palio.routing.durable.effects import Append, KeyedRecord, StoreEffect
+from palio.routing.durable.effects import Append, KeyedRecord, LoggedOperation, StoreEffect
 from palio.routing.occurrences import Failed, StoreMessage
 
 if TYPE_CHECKING:
     from palio.store import Store
 
+
+Rows: TypeAlias = tuple[LoggedOperation, ...]
 
 # How many times as much as clients the completions of the store may have done: everybody waits for them.
 STORE_WEIGHT = 16.0
@@ -64,6 +67,7 @@ class StoreBridge:
         self._loop: asyncio.AbstractEventLoop
         self._handle: Callable[[StoreMessage, str], None]
         self._keeping: dict[int, asyncio.Future[StoreMessage]] = {}  # by token
+        self._logged: dict[int, Callable[[StoreMessage], None]] = {}  # by token
         self._last_token = 0  # negative: those of the router are positive
         self._closing = False
 
@@ -109,6 +113,12 @@ class StoreBridge:
         if isinstance(answer, Failed):
             raise NotKept(answer.reason)
 
+    def logging(self, rows: Rows, written: Callable[[Rows, StoreMessage], None]) -> Append:
+        """An effect that writes rows of the operation log; to be submitted. `written` is told of its end."""
+        self._last_token -= 1
+        self._logged[self._last_token] = partial(written, rows)
+        return Append(self._last_token, (), "", (), rows)
+
     # And back
 
     def completed(self, messages: Sequence[StoreMessage]) -> None:
@@ -123,7 +133,7 @@ class StoreBridge:
 
     def take(self, messages: Sequence[StoreMessage]) -> None:
         """Handles completions of the store, in the thread of the event loop."""
-        if self._keeping:
+        if self._keeping or self._logged:
             messages = [message for message in messages if not self._is_kept(message)]
         if not self._closing and messages:
             self._completions.extend(messages)
@@ -154,6 +164,9 @@ class StoreBridge:
         return bool(completions) and not self._closing
 
     def _is_kept(self, message: Any) -> bool:
+        if (logged := self._logged.pop(message.token, None)) is not None:
+            logged(message)
+            return True
         future = self._keeping.pop(message.token, None)
         if future is not None and not future.done():
             future.set_result(message)

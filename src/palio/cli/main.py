@@ -77,6 +77,7 @@ COMMANDS = {
     "journal": CommandEntry(
         "brokers.journal", "The journal of a broker: what it has and may let go; checks and copies of it."
     ),
+    "audit": CommandEntry("brokers.audit", "Show who has asked a broker for what, when, and what came of it."),
     "demo": CommandEntry(
         "demo.commands", "Watch a made-up stock market meet a few thousand filters, then a network of brokers."
     ),

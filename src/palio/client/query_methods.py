@@ -98,6 +98,16 @@ class QueryMethods:
             raise RequestRefused(subject_of(message), "UnknownQuestion", result["error"])
         return result
 
+    async def operations(self, *, timeout: float | None = None, **wanted: Any) -> dict[str, Any]:
+        """Rows of the broker's operation log (`operations`), and where to go on (`onward`); plain data.
+
+        Those that are wanted: of a `principal`, of `kinds`, `results` and `bindings`, `since` and `until`
+        seconds since 1970. The last ones, or those `after` or `before` a number, at most `limit`; with `wait`,
+        who asks for those after a number waits up to so many seconds for the next.
+        """
+        found: dict[str, Any] = await self._session.invoke("operations.read", wanted, timeout=timeout)
+        return found
+
     async def survey(
         self,
         filter: str | Filter,

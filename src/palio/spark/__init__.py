@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from palio.spark.patterns.finding import find_patterns
     from palio.spark.runtime.session import start
     from palio.spark.source.format import register
+    from palio.spark.source.operations import operations
     from palio.spark.source.reading import Crossed, read, read_stream
     from palio.spark.source.writing import write, write_stream
 
@@ -45,6 +46,7 @@ _PLACES = {
     "runtime.session": ("start",),
     "source.reading": ("Crossed", "read", "read_stream"),
     "source.format": ("register",),
+    "source.operations": ("operations",),
     "source.writing": ("write", "write_stream"),
 }
 _MODULES = {name: module for module, names in _PLACES.items() for name in names}
@@ -64,6 +66,7 @@ __all__ = [
     "match",
     "match_new",
     "matches",
+    "operations",
     "reach_back",
     "read",
     "read_lake",

@@ -83,6 +83,10 @@ class Backend(ABC):
         """Append rows (broker, sequence, time, publisher, id, body, checksum); the last one has `chain`."""
 
     @abstractmethod
+    def log(self, connection: Connection, rows: Rows) -> None:
+        """Append rows to the operation log, with all columns of the table."""
+
+    @abstractmethod
     def spool(self, connection: Connection, rows: Rows) -> None:
         """Add letters that are not there to the spool: subscription, delivery, attempts, envelope, checksum."""
 

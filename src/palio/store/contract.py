@@ -4,7 +4,8 @@ There are two: `SqlStore`, on SQLite or PostgreSQL, and `MemoryStore`, for tests
 the broker as a disk would. One suite of tests runs on all of them. What each promises:
 
 1. Effects are carried out in the order in which they were submitted, each of them wholly or not at all. That
-   holds for an `Append` with events and keyed records, too: there are all of them, or none.
+   holds for an `Append` with events, keyed records and rows of the operation log, too: there are all of them,
+   or none.
 2. Each effect but `Trim` is answered once, by a message with its token, in that order; only appends that are
    refused, and reads in a lake, may be answered earlier or later. What is answered `Stored` is kept.
 3. After a crash there is all that was answered, and of the rest a beginning, without gaps.
@@ -27,6 +28,7 @@ import msgspec
 from palio.routing.durable.effects import KeyedRecord, Recovered, StoreEffect
 from palio.routing.occurrences import StoreMessage
 from palio.store.errors import StoreError
+from palio.store.operation_reading import OperationPage, OperationQuery
 
 Completed: TypeAlias = Callable[[list[StoreMessage]], None]
 Broken: TypeAlias = Callable[[StoreError], None]
@@ -94,6 +96,21 @@ class Store(Protocol):
         """Keyed records of a kind whose keys begin with a text, ordered by the bytes of their keys.
 
         At most `limit`; the next page begins `after` the last key of this one.
+        """
+
+    def operations(self, wanted: OperationQuery, *, after: int, limit: int = MOST_RECORDS) -> OperationPage:
+        """Rows of the operation log after a number that are wanted, oldest first.
+
+        `onward` of what is returned is the number after which to go on; None if there is nothing more for now.
+        This and the next wait for the disk as `record` does.
+        """
+
+    def last_operations(
+        self, wanted: OperationQuery, *, before: int | None = None, limit: int = MOST_RECORDS
+    ) -> OperationPage:
+        """The last rows of the operation log before a number that are wanted, in their order.
+
+        `onward` is the number before which to go on; None if there is nothing more.
         """
 
     def statistics(self) -> StoreStatistics:

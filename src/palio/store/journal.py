@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any, Self
 
 import msgspec
-from sqlalchemy import Connection, Row, inspect
+from sqlalchemy import Connection, Row
 from sqlalchemy.exc import SQLAlchemyError
 
 from palio.model.errors import PalioError
@@ -26,9 +26,9 @@ from palio.protocol.durable.lineage import Lineage
 from palio.store import schema
 from palio.store.errors import JournalTrimmed, NoSuchJournal
 from palio.store.lake.reading import Archive
-from palio.store.opening import backend_of, refusal
+from palio.store.opening import backend_of, find_broker, refusal
 from palio.store.reading import DamagedRow, Entry, JournalSelection, StoredRow
-from palio.store.records import from_column, lineage_in, to_column
+from palio.store.records import lineage_in
 
 log = logging.getLogger("palio.store")
 
@@ -70,7 +70,7 @@ class Journal:
             raise refusal(self._backend, problem) from None
         try:
             with self._transaction():
-                self._broker, self.broker = self._find(broker)
+                self._broker, self.broker = find_broker(self._connection, self._store, broker)
             self._archive = None if lake is None else Archive(lake, self.broker)
         except PalioError:
             self.close()
@@ -174,16 +174,6 @@ class Journal:
     def _standing(self) -> Row[Any]:
         table = schema.brokers
         return self._connection.execute(table.select().where(table.c.broker == self._broker)).one()
-
-    def _find(self, broker: str | None) -> tuple[int, str]:
-        if not inspect(self._connection).has_table(schema.version.name):
-            raise NoSuchJournal(self._store, broker, ())
-        schema.require_present(self._connection, self._store)
-        rows = self._connection.execute(schema.brokers.select().order_by(schema.brokers.c.name)).all()
-        found = [row for row in rows if broker is None or row.name == to_column(broker)]
-        if len(found) != 1:
-            raise NoSuchJournal(self._store, broker, tuple([from_column(row.name) for row in rows]))
-        return found[0].broker, from_column(found[0].name)
 
     def close(self) -> None:
         self._connection.close()

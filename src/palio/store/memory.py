@@ -15,10 +15,20 @@ from typing import TypeAlias
 import msgspec
 
 from palio.routing.durable.desk import DurableSettings
-from palio.routing.durable.effects import KeyedRecord, Recovered, StoreEffect
+from palio.routing.durable.effects import (
+    OUT_OF_ORDER,
+    Append,
+    KeyedRecord,
+    LogBounds,
+    LoggedOperation,
+    Recovered,
+    StoreEffect,
+)
+from palio.routing.occurrences import Stored
 from palio.sim.faults.disk import Disk
 from palio.store.contract import MOST_RECORDS, Completed, StoreStatistics, new_incarnation
 from palio.store.errors import StoreError, StoreInUse
+from palio.store.operation_reading import OperationPage, OperationQuery
 from palio.store.queue import Queue, payload
 
 Soon: TypeAlias = Callable[[Callable[[], None]], object]
@@ -31,12 +41,16 @@ class MemoryPlace:
         self.disk = Disk()
         self.incarnation = 0
         self.in_use = False
+        self.operations: list[LoggedOperation] = []
 
 
 class MemoryStore:
     """A `Store` in memory."""
 
-    def __init__(self, place: MemoryPlace, recovered: Recovered, completed: Completed, soon: Soon) -> None:
+    def __init__(
+        self, place: MemoryPlace, recovered: Recovered, completed: Completed, soon: Soon, bounds: LogBounds
+    ) -> None:
+        self._bounds = bounds
         self._place = place
         self._recovered: Recovered | None = recovered
         self._completed = completed
@@ -57,11 +71,12 @@ class MemoryStore:
         retention: float = DurableSettings().retention,
         remembered: int = DurableSettings().remembered,
         at_least: int = 0,
+        log_bounds: LogBounds = LogBounds(),  # noqa: B008 (it is immutable)
     ) -> MemoryStore:
         """Open the store of a broker. Raises `StoreInUse`.
 
         `soon` is given what is to be called in a moment, but not now. `completed`, `retention`,
-        `remembered` and `at_least` are those of `SqlStore.open`.
+        `remembered`, `at_least` and `log_bounds` are those of `SqlStore.open`.
         """
         if place.in_use:
             raise StoreInUse("in memory", broker, f"process {os.getpid()}")
@@ -73,7 +88,7 @@ class MemoryStore:
         horizon = place.disk.last_time - retention
         recent = [one for one in recovered.recent if one[-1] >= horizon]
         recovered = msgspec.structs.replace(recovered, recent=tuple(recent[-remembered:]))
-        return cls(place, recovered, completed, soon)
+        return cls(place, recovered, completed, soon, log_bounds)
 
     def recovered(self) -> tuple[Recovered, int]:
         """What there was when the store was opened, and how often it has been. Kept until the first write."""
@@ -102,6 +117,9 @@ class MemoryStore:
         with self._lock:
             while group := self._queue.take(0):
                 answers = [self._place.disk.carry_out(effect) for effect in group]
+                for effect, answer in zip(group, answers, strict=True):
+                    if isinstance(effect, Append) and isinstance(answer, Stored):
+                        self._log(effect.log)
                 told = [answer for answer in answers if answer is not None]
                 self._commits += 1
                 self._writes += len(told)
@@ -124,6 +142,32 @@ class MemoryStore:
                 if of == kind and key.startswith(prefix) and (after is None or key > after)
             ]
         return sorted(found, key=lambda record: record.key)[:limit]
+
+    def _log(self, rows: Sequence[LoggedOperation]) -> None:
+        kept = self._place.operations
+        for row in rows:
+            number = kept[-1].number + 1 if kept else 1
+            newest = max([one.time for one in kept], default=row.time)
+            kept.append(msgspec.structs.replace(row, number=number, time=max(row.time, newest - OUT_OF_ORDER)))
+        beyond = sum(row.size for row in kept) - self._bounds.size
+        newest = max([row.time for row in kept], default=0.0)
+        while len(kept) > 1 and (beyond > 0 or kept[0].time < newest - self._bounds.keep):
+            beyond -= kept.pop(0).size
+
+    def operations(self, wanted: OperationQuery, *, after: int, limit: int = MOST_RECORDS) -> OperationPage:
+        with self._lock:
+            found = [row for row in self._place.operations if row.number > after and wanted.selects(row)]
+        some = tuple(found[:limit])
+        return OperationPage(some, some[-1].number if len(found) > limit else None)
+
+    def last_operations(
+        self, wanted: OperationQuery, *, before: int | None = None, limit: int = MOST_RECORDS
+    ) -> OperationPage:
+        with self._lock:
+            kept = [row for row in self._place.operations if before is None or row.number < before]
+        found = [row for row in kept if wanted.selects(row)]
+        some = tuple(found[-limit:])
+        return OperationPage(some, some[0].number if len(found) > limit else None)
 
     def statistics(self) -> StoreStatistics:
         disk, queue = self._place.disk, self._queue

@@ -29,6 +29,7 @@ from sqlalchemy.pool import NullPool
 from palio.store.backend import Backend, Rows, Sync, Trouble, WriteFailure
 from palio.store.errors import StoreInUse, StoreUnavailable, WrongStoreUrl, sentence
 from palio.store.records import to_column
+from palio.store.schema import operations
 
 log = logging.getLogger("palio.store")
 
@@ -47,6 +48,10 @@ _APPEND = (
 _APPEND_TYPES = ("int8", "int8", "float8", "text", "text", "bytea", "int8", "int8")
 _SPOOL = "COPY palio_spool (subscription, delivery, attempts, envelope, checksum) FROM STDIN (FORMAT BINARY)"
 _SPOOL_TYPES = ("int8", "int8", "int8", "bytea", "int8")
+_LOG = f"COPY palio_operations ({', '.join(operations.columns.keys())}) FROM STDIN (FORMAT BINARY)"
+_LOG_TYPES = tuple(
+    [{int: "int8", float: "float8"}.get(one.type.python_type, "text") for one in operations.columns]
+)
 _PUT = (
     "INSERT INTO {} (subscription, delivery, attempts, envelope, checksum) "
     "SELECT * FROM unnest(%s::int8[], %s::int8[], %s::int8[], %s::bytea[], %s::int8[]) "
@@ -185,6 +190,9 @@ class Postgresql(Backend):
     def append(self, connection: Connection, rows: Rows, chain: int) -> None:
         linked = [*[(*row, None) for row in rows[:-1]], (*rows[-1], chain)]
         _copy(connection, _APPEND, _APPEND_TYPES, linked)
+
+    def log(self, connection: Connection, rows: Rows) -> None:
+        _copy(connection, _LOG, _LOG_TYPES, rows)
 
     def spool(self, connection: Connection, rows: Rows) -> None:
         _copy(connection, _SPOOL, _SPOOL_TYPES, rows)

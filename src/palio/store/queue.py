@@ -114,7 +114,7 @@ def appends_of(effects: Iterable[StoreEffect]) -> list[Append]:
 def payload(effect: StoreEffect) -> int:
     """About how many bytes of notifications, letters and records are in an effect."""
     if isinstance(effect, Append):
-        size = sum([envelope.notification.body.size for envelope in effect.envelopes])
+        size = sum([envelope.notification.body.size for envelope in effect.envelopes]) + _EACH * len(effect.log)
         return size + sum([record.size for record in effect.records]) if effect.records else size
     if isinstance(effect, Spool):
         return sum([envelope.notification.body.size for _, _, envelope in (*effect.add, *effect.dead)])

@@ -25,6 +25,7 @@ from palio.store import aside, schema
 from palio.store.backend import Backend
 from palio.store.checksums import WRONG_CHECKSUM, is_intact
 from palio.store.errors import StoreCorrupt, sentence
+from palio.store.operations import standing_of
 from palio.store.records import (
     decode_gaps,
     decode_letter,
@@ -103,6 +104,7 @@ def enter(backend: Backend, connection: Connection, broker: str, at_least: int, 
         newest or 0.0,
         time or 0.0,
         found.chain,
+        standing_of(connection, found.broker),
     )
     lineage = _begin(connection, found.broker, Incarnation(incarnation, id, found.head))
     return Entered(standing, incarnation, found.incarnation, lineage)

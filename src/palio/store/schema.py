@@ -179,6 +179,27 @@ records = Table(
     Column("value", LargeBinary, nullable=False),
 )
 
+# The operation log (`operations`). `total` is how many bytes all rows up to this one have taken.
+operations = Table(
+    "palio_operations",
+    metadata,
+    Column("broker", BigInteger, primary_key=True),
+    Column("number", BigInteger, primary_key=True),
+    Column("time", Float(53), nullable=False),
+    Column("binding", Text, nullable=False),
+    Column("principal", Text, nullable=False),
+    Column("session", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("subject", Text, nullable=False),
+    Column("bytes", BigInteger, nullable=False),
+    Column("result", Text, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("sequence", BigInteger, nullable=False),
+    Column("events", BigInteger, nullable=False),
+    Column("total", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+
 # What could not be read (`aside`): all rows of it as a map from tables to rows, in MessagePack.
 aside = Table(
     "palio_aside",
@@ -283,6 +304,11 @@ def _add_checksums(connection: Connection) -> None:
         connection.execute(text(f"ALTER TABLE {table} ADD COLUMN {column} {kind}"))
 
 
+def _add_operations(connection: Connection) -> None:
+    """Version 10: the operation log."""
+    operations.create(connection)
+
+
 # The step at index i leads from version i + 1 to the next.
 Step = Callable[[Connection], None]
 MIGRATIONS: tuple[Step, ...] = (
@@ -294,6 +320,7 @@ MIGRATIONS: tuple[Step, ...] = (
     _add_records,
     _add_lineage,
     _add_checksums,
+    _add_operations,
 )
 VERSION = len(MIGRATIONS) + 1
 

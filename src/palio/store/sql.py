@@ -9,7 +9,7 @@ import msgspec
 from sqlalchemy.exc import SQLAlchemyError
 
 from palio.routing.durable.desk import DurableSettings
-from palio.routing.durable.effects import KeyedRecord, Recovered, StoreEffect
+from palio.routing.durable.effects import KeyedRecord, LogBounds, Recovered, StoreEffect
 from palio.store import aside, schema
 from palio.store.backend import Sync
 from palio.store.contract import (
@@ -25,6 +25,7 @@ from palio.store.keyed import KeyedReader
 from palio.store.lake.reading import Archive
 from palio.store.lake_thread import LakeThread
 from palio.store.opening import backend_of, refusal
+from palio.store.operation_reading import OperationPage, OperationQuery, OperationReader
 from palio.store.queue import Queue
 from palio.store.recovery import enter, recover
 from palio.store.writer import Writer
@@ -38,6 +39,7 @@ class SqlStore:
         self._queue = writer.queue
         self._writer = writer
         self._keyed = KeyedReader(url, writer.standing.broker)
+        self._operations = OperationReader(url, writer.standing.name)
         self._recovered: Recovered | None = recovered
 
     @classmethod
@@ -53,6 +55,7 @@ class SqlStore:
         remembered: int = DurableSettings().remembered,
         lake: str | None = None,
         at_least: int = 0,
+        log_bounds: LogBounds = LogBounds(),  # noqa: B008 (it is immutable)
     ) -> SqlStore:
         """Open the store of a broker, and create or migrate it where needed.
 
@@ -104,6 +107,7 @@ class SqlStore:
             broken,
             lake_thread,
             set_aside,
+            log_bounds,
         )
         writer.thread.start()
         return cls(url, writer, recovered)
@@ -133,6 +137,16 @@ class SqlStore:
     ) -> list[KeyedRecord]:
         """Keyed records of a kind by the order of their keys, as committed. Raises `StoreUnavailable`."""
         return self._keyed.page(kind, prefix, after, limit)
+
+    def operations(self, wanted: OperationQuery, *, after: int, limit: int = MOST_RECORDS) -> OperationPage:
+        """Rows of the operation log, oldest first, as committed. Raises `StoreUnavailable`."""
+        return self._operations.page(wanted, after, limit)
+
+    def last_operations(
+        self, wanted: OperationQuery, *, before: int | None = None, limit: int = MOST_RECORDS
+    ) -> OperationPage:
+        """The last rows of the operation log, as committed. Raises `StoreUnavailable`."""
+        return self._operations.page_back(wanted, before, limit)
 
     def statistics(self) -> StoreStatistics:
         writer, queue = self._writer, self._queue

@@ -54,6 +54,7 @@ from palio.store.errors import (
     WrongStoreUrl,
     sentence,
 )
+from palio.store.schema import operations
 
 CHECKPOINT_PAGES = 4_096
 LOG_BYTES = 64 << 20
@@ -72,6 +73,7 @@ _text = partial(str, encoding="utf-8", errors="replace")
 
 _APPEND = "INSERT INTO palio_journal (broker, sequence, time, publisher, id, body, checksum) VALUES "
 _APPEND_LAST = _APPEND.replace("checksum)", "checksum, chain)")
+_LOG = f"INSERT INTO palio_operations ({', '.join(operations.columns.keys())}) VALUES "
 _SPOOL = "INSERT INTO palio_spool (subscription, delivery, attempts, envelope, checksum) VALUES "
 _PUT = "INSERT INTO {} (subscription, delivery, attempts, envelope, checksum) VALUES "
 _IN_PLACE = (
@@ -229,6 +231,9 @@ class Sqlite(Backend):
     def append(self, connection: Connection, rows: Rows, chain: int) -> None:
         _insert(connection, _APPEND, rows[:-1])
         _insert(connection, _APPEND_LAST, [(*rows[-1], chain)])
+
+    def log(self, connection: Connection, rows: Rows) -> None:
+        _insert(connection, _LOG, rows)
 
     def spool(self, connection: Connection, rows: Rows) -> None:
         _insert(connection, _SPOOL, rows)

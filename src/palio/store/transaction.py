@@ -20,10 +20,20 @@ from sqlalchemy import Connection, TextClause, text
 
 from palio.model.filter import Filter
 from palio.protocol.durable.lineage import JournalGap, Lineage
-from palio.routing.durable.effects import Append, Read, Remove, SaveFact, Spool, StoreEffect, Trim
+from palio.routing.durable.effects import (
+    Append,
+    LogBounds,
+    LoggedOperation,
+    Read,
+    Remove,
+    SaveFact,
+    Spool,
+    StoreEffect,
+    Trim,
+)
 from palio.routing.durable.facts import Fact, FactKind
 from palio.routing.occurrences import Failed, Found, Stored, StoreMessage
-from palio.store import aside, keyed, schema
+from palio.store import aside, keyed, operations, schema
 from palio.store.backend import Backend
 from palio.store.checksums import chained, checksum
 from palio.store.errors import StoreInUse
@@ -87,6 +97,7 @@ class StoreStanding(msgspec.Struct, frozen=True):
     newest: float = 0.0
     time: float = 0.0  # of the last append
     chain: int | None = None  # of the head
+    log: operations.LogStanding = operations.LogStanding()
 
 
 class Transaction:
@@ -101,10 +112,14 @@ class Transaction:
         *,
         incarnation: int,
         archived: bool,
+        log_bounds: LogBounds,
     ) -> None:
         self._backend = backend
         self._incarnation = incarnation
         self._archived = archived
+        self._log_bounds = log_bounds
+        self._log = standing.log
+        self._operations: list[LoggedOperation] = []
         self.earlier: list[tuple[Read, int]] = []  # to be read in the lake, and up to where it was trimmed
         self._connection = connection
         self._broker = standing.broker
@@ -176,6 +191,7 @@ class Transaction:
             self._newest,
             self._time,
             self._chain,
+            self._log,
         )
         if not self._wrote and (standing.trimmed, standing.swept) == (before.trimmed, before.swept):
             return None
@@ -192,6 +208,8 @@ class Transaction:
         for record in effect.records:
             self._records[record.kind, record.key] = record.value
             self.bytes += record.size
+        if effect.log:
+            self._operations += effect.log
         if not effect.envelopes:
             return Stored(effect.token)
         broker, publisher = self._broker, to_column(effect.publisher)
@@ -353,6 +371,12 @@ class Transaction:
         if self._records:
             keyed.write(connection, broker, self._records)
             self._records = {}
+            self._wrote = True
+        if self._operations:
+            rows, self._operations = self._operations, []
+            self._log = operations.write(
+                backend, connection, broker, rows, standing=self._log, bounds=self._log_bounds
+            )
             self._wrote = True
         self._flush_facts()
 

@@ -29,7 +29,7 @@ import msgspec
 from sqlalchemy import Connection
 
 from palio.model.errors import PalioError
-from palio.routing.durable.effects import Append, Read, StoreEffect
+from palio.routing.durable.effects import Append, LogBounds, Read, StoreEffect
 from palio.routing.occurrences import Failed, StoreMessage
 from palio.store.backend import Backend, Trouble, WriteFailure
 from palio.store.contract import Broken, Completed
@@ -75,6 +75,7 @@ class Writer:
     _tell_broken: Broken | None
     lake: LakeThread | None
     aside: int
+    _log_bounds: LogBounds
 
     def __post_init__(self) -> None:
         self._errors = self.backend.errors
@@ -162,6 +163,7 @@ class Writer:
             self._kept,
             incarnation=self.incarnation,
             archived=archived,
+            log_bounds=self._log_bounds,
         )
         answers = transaction.carry_out(group)
         swept = self.standing.swept

@@ -67,6 +67,7 @@ class MemoryHost:
             retention=settings.durable.retention,
             remembered=settings.durable.remembered,
             at_least=life_at(self.now()),
+            log_bounds=settings.operations.bounds,
         )
         return self._store
 

@@ -30,6 +30,7 @@ from palio.broker.gateway.call import Call, json_answer
 from palio.broker.gateway.credentials import authenticated, read_credentials
 from palio.broker.gateway.origin_guard import OriginGuard
 from palio.broker.gateway.problems import NotFound, WrongMethod, problem_response
+from palio.broker.gateway.visitor import asked
 from palio.broker.settings import LOOPBACK, split_address
 from palio.model.errors import PalioError
 
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from palio.broker.broker import BrokerServer
 
 _SAFE = ("GET", "HEAD", "OPTIONS")
+# What is noted with a request on its way, for the operation log: who calls, and what was wrong.
+_WHO, _PROBLEM = "palio.who", "palio.problem"
 
 
 class Front:
@@ -78,8 +81,8 @@ class Front:
     def _endpoint(self, name: str, route: Route) -> Callable[[Request], Awaitable[Response]]:
         async def endpoint(request: Request) -> Response:
             call = Call(self._broker, self.bodies, request)
-            if not route.open:
-                _ = call.principal  # a stranger is refused here, before anything else of it is looked at
+            if not route.open:  # a stranger is refused here, before anything else of it is looked at
+                request.scope[_WHO] = call.principal.name
             with self._broker.extensions.careful(name, f"{route.method} {route.path}"):
                 answer = await route.handle(call)
                 return answer if isinstance(answer, Response) else json_answer(answer)
@@ -101,10 +104,19 @@ class Front:
         reads = scope.get("method") in _SAFE and not any(one.match(path) for one in self._changing)
         self._guard.require_known(Headers(scope=scope), changes=not reads)
 
-    def answered(self, scope: Scope, status: int) -> None:
-        """Count an answer."""
+    def answered(self, scope: Scope, status: int, size: int) -> None:
+        """Count an answer, to a request of so many bytes; and log it, unless the broker was asked for it."""
         path = self._paths.get(scope.get("endpoint"), "other")
         self.requests[path, 101 if scope["type"] == "websocket" else status] += 1
+        if scope["type"] == "websocket" or asked.get():
+            return
+        subject, problem = f"{scope['method']} {scope['path']}", scope.get(_PROBLEM)
+        if problem is None and status >= 400:
+            problem = f"The answer was {status}."
+        if self._broker.operations.has_looks or scope["method"] not in _SAFE or problem is not None:
+            client = ":".join(map(str, scope.get("client") or ()))
+            note = self._broker.operations.note_of
+            note("http", scope.get(_WHO, ""), client, "http", subject, size=size, problem=problem)
 
     def failed(self, problem: Exception, path: str) -> None:
         """Note a mistake in what no extension has done."""
@@ -121,7 +133,14 @@ class _Door:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in ("http", "websocket"):
             return
-        status = 0
+        status = size = 0
+        asked.set(False)
+
+        async def measured() -> Message:
+            nonlocal size
+            message = await receive()
+            size += len(message.get("body", b""))
+            return message
 
         async def counted(message: Message) -> None:
             nonlocal status
@@ -132,15 +151,16 @@ class _Door:
 
         try:
             self._front.require_known(scope)
-            await self._app(scope, receive, counted)
+            await self._app(scope, measured, counted)
         except PalioError as problem:
+            scope[_PROBLEM] = problem
             await self._refuse(problem, scope, receive, counted)
         except Exception as problem:  # noqa: BLE001 (a mistake of ours is told, and everybody else goes on)
             self._front.failed(problem, scope["path"])
             if not status:
                 await self._refuse(BrokerMistake(), scope, receive, counted)
         finally:
-            self._front.answered(scope, status)
+            self._front.answered(scope, status, size)
 
     async def _refuse(self, problem: PalioError, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":
@@ -150,6 +170,8 @@ class _Door:
 
 
 async def _refused(request: Request, problem: Exception) -> Response:
+    if isinstance(problem, PalioError):
+        request.scope[_PROBLEM] = problem
     match problem:
         case PalioError():
             return problem_response(problem)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from palio.broker.connection import BrokerConnection
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 
 _TO_BE_TAKEN = frozenset([kind.__name__.lower() for kind in (Events, Handed, Taken, GapNoticed, Lost)])
 _GREETED_WITHIN = 30.0  # seconds
+
+# Whether the core was asked for what a request by HTTP wants: then the operation log has it from there.
+asked: ContextVar[bool] = ContextVar("palio asked", default=False)
 
 Result = TypeVar("Result")
 
@@ -69,6 +73,7 @@ class Visitor:
         self._ended_for: PalioError | None = None
         self._beating: asyncio.TimerHandle | None = None
         self.connection = BrokerConnection(broker)
+        self.connection.binding = "http"
         self._transport = BufferedTransport(
             self.connection, self._hear, self._lost, credentials.address, peercert=credentials.certificate
         )
@@ -129,6 +134,7 @@ class Visitor:
         request = pairing.numbered(message)
         subject = subject_of(request)
         future: asyncio.Future[Any] = self._loop.create_future()
+        asked.set(True)
 
         async def say() -> Any:
             await self._transport.room()  # while too much waits for the disk, this has to wait, too

@@ -52,4 +52,6 @@ async def serve(broker: BrokerServer, socket: WebSocket) -> None:
     await socket.accept()
     address = (socket.client.host, socket.client.port) if socket.client is not None else None
     certificate = socket.scope.get(PEER_CERTIFICATE)
-    await Tunnel(BrokerConnection(broker), _GatewaySocket(socket), address, certificate).run()
+    connection = BrokerConnection(broker)
+    connection.binding = "websocket"
+    await Tunnel(connection, _GatewaySocket(socket), address, certificate).run()

@@ -102,6 +102,13 @@ EXAMPLE = """\
 #authority = ""
 #token_file = ""
 
+# The operation log: all requests, those that may change something (changes), those that were refused, or off;
+# for how many seconds, counted back from the newest row, and how many bytes at the most (`palio audit`).
+#[operations]
+#level = "all"
+#keep = 2592000.0
+#size = 1073741824
+
 # Durable delivery, in seconds: how long the ids of published events are remembered, and when a durable
 # subscription that nobody takes from any more is given up.
 #[durable]

@@ -54,17 +54,57 @@ class KeyedRecord(msgspec.Struct, frozen=True):
         return len(self.kind) + len(self.key) + len(self.value or b"")
 
 
+# Seconds by which rows of the operation log may be out of order: a request has the time at which it came, and
+# its row is made when it is answered. Who waits longer for an answer has gone (a guess).
+OUT_OF_ORDER = 600.0
+
+
+class LoggedOperation(msgspec.Struct, frozen=True, gc=False):
+    """A row of the operation log: what somebody has asked for, and what came of it.
+
+    Of a publish it has which sequences were given, and how many; not what was published, which is in the
+    journal. `number` is given by the store.
+    """
+
+    time: float
+    binding: str  # how it came: palio, websocket, http
+    principal: str
+    session: str
+    kind: str
+    subject: str  # what it was about, if that has a name
+    bytes: int
+    result: str  # done, refused or unanswered
+    reason: str = ""  # why it was refused
+    sequence: int = 0  # of a publish: the first one
+    events: int = 0  # and how many
+    number: int = 0
+
+    @property
+    def size(self) -> int:
+        """About how many bytes it takes on disk."""
+        texts = self.binding, self.principal, self.session, self.kind, self.subject, self.result, self.reason
+        return 64 + sum(map(len, texts))
+
+
+class LogBounds(msgspec.Struct, frozen=True):
+    """How much of the operation log is kept: seconds back from its newest row, and bytes."""
+
+    keep: float = 30 * 86_400.0  # a month: what most who look into such a log ask for is younger (a guess)
+    size: int = 1 << 30  # a row has some 150 bytes: seven million requests
+
+
 class Append(msgspec.Struct, frozen=True):
     """Add to the journal. Sequences are dense: the first one follows the last one on disk, or it fails.
 
     Keyed records are written with it, all or nothing: what an event says and what is true because of it
-    are there together. There may also be records alone.
+    are there together. There may also be records alone. So are rows of the operation log.
     """
 
     token: int
     envelopes: tuple[Envelope, ...]
     publisher: str
     records: tuple[KeyedRecord, ...] = ()
+    log: tuple[LoggedOperation, ...] = ()
 
 
 class Read(msgspec.Struct, frozen=True):
