@@ -21,6 +21,7 @@ NUMBERS = (0, 1, 1, 2, 3, 4, 5, 7, 100, -1, -(2**63), 2**31, 2**62, 2**63 - 1, 2
 MOMENTS = (0.0, 1.0, 2.5, -1.0, 1e9, 1e300, float("inf"), float("-inf"), float("nan"))
 FILTERS = ("true", "n >= 0", "n > 2 and kind = 1", 'name starts with "a"', "n != 3 or exists(x)")
 ADVERTISEMENTS = ("n *", "kind *, n > 0")
+BYTES = (b"", b"\0", b"v" * 8, b"x" * 256, b"x" * 5_000)
 MOST = 3  # items in a list
 
 
@@ -47,6 +48,8 @@ class Liar:
             return choose(NUMBERS)
         if kind is float:
             return choose(MOMENTS)
+        if kind is bytes:
+            return choose(BYTES)
         if kind is type(None) or kind is None:
             return None
         if kind is Filter:

@@ -35,6 +35,7 @@ from palio.protocol.vocabulary import (
     InquiryMessage,
     InquiryPeerMessage,
     PeerMessage,
+    SharingMessage,
 )
 from palio.routing.occurrences import Close, LinkMessage, Open, StoreMessage
 from tests.routing.lying import Liar
@@ -51,7 +52,7 @@ INTERNAL = kinds(LinkMessage, StoreMessage) | {Open, Close}
 ALL = kinds(AnyMessage) | INTERNAL
 REQUESTS = kinds(ClientMessage, DurableRequest, InquiryMessage) - {Open, Close}
 ANSWERS = kinds(Answer, DurableAnswer, InquiryAnswer)
-BETWEEN_BROKERS = kinds(PeerMessage, DurablePeerMessage, InquiryPeerMessage)
+BETWEEN_BROKERS = kinds(PeerMessage, DurablePeerMessage, InquiryPeerMessage, SharingMessage)
 # What shells and stores tell the core, what connections deal with themselves, and what is put into frames
 # without being an answer: deliveries, which have a right to be seen of their own.
 OF_CONNECTIONS = kinds(ConnectionMessage)

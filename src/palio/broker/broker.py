@@ -126,6 +126,7 @@ class BrokerServer:
         self.dropped = counts.dropped
         self.handle = runner.handle
         self.carry_out = runner.carry_out
+        self.sharing = runner.sharing
         self.take = intake.take
         self.inspected = intake.inspected
         self.invoked = Invoking(self.extensions, self.accounts, counts, operations).take

@@ -25,6 +25,7 @@ from palio.broker.operations import OperationLog
 from palio.broker.registry import Registry
 from palio.broker.request_guard import answered
 from palio.broker.scheduling import Scheduler
+from palio.broker.sharing import BrokerSharing
 from palio.broker.storing import StoreBridge
 from palio.broker.timers import Timers
 from palio.broker.unlisted import UnlistedMessage
@@ -37,7 +38,7 @@ from palio.protocol.inquiries import Requested, Respond
 from palio.protocol.requests import Refused
 from palio.protocol.vocabulary import OPTIONAL
 from palio.routing.durable.effects import STORE_EFFECTS, Append, Hand, ReportGap
-from palio.routing.effects import CloseLink, Deliver, Effect, Reply, Send, SetTimer
+from palio.routing.effects import CloseLink, Deliver, Effect, Reply, Send, SetTimer, SharedChanged, SharedReady
 from palio.routing.router import Router
 
 # Steps of work without hurry that are done at once: each takes some tens of microseconds, rarely milliseconds.
@@ -87,6 +88,7 @@ class EffectRunner:
         self._notices = Notices(broker, self.handle, advertises=self._advertises)
         self._changed = host.changed
         self._timers = Timers(host.call_at, self.on_timer)
+        self.sharing = BrokerSharing(lambda: self.router, self.carry_out, host.now, log)
         self._to_store: list[Any] = []
         self._encoded: tuple[tuple[Envelope, ...], msgspec.Raw] | None = None
         registry.flushed = self._turn_ended
@@ -98,6 +100,8 @@ class EffectRunner:
             SetTimer: self._timers.set,
             CloseLink: self._close_link,
             ReportGap: self._report_gap,
+            SharedChanged: self.sharing.changed,
+            SharedReady: self.sharing.ready,
             **dict.fromkeys(STORE_EFFECTS, self._to_store.append),
             Append: self._append,
         }

@@ -9,7 +9,7 @@ subscription takes the place of a wide one.
 from __future__ import annotations
 
 from enum import Enum
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
 import msgspec
 
@@ -39,7 +39,8 @@ class Hello(WireMessage, frozen=True):
     """The first message on a link, each way. Who cannot work together finds out here.
 
     `form` is the version in which the sender writes filters and advertisements (`model.form`); brokers from
-    before there was one wrote text.
+    before there was one wrote text. `shared` are digests of the shared records that it has (`routing.shared`);
+    brokers from before there were any say nothing of them, and are told none.
     """
 
     kind: LinkKind
@@ -48,6 +49,7 @@ class Hello(WireMessage, frozen=True):
     component: Component
     path: tuple[str, ...]
     form: Number = 0
+    shared: Annotated[bytes, msgspec.Meta(max_length=4_096)] | None = None
 
 
 class Goodbye(WireMessage, frozen=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias, get_args
 
-from palio.protocol import deliveries, greeting, heartbeat, inquiries, invocations, peers, requests
+from palio.protocol import deliveries, greeting, heartbeat, inquiries, invocations, peers, requests, sharing
 from palio.protocol.durable import control, journals, letters, subscriptions
 from palio.protocol.durable import peers as durable_peers
 
@@ -42,7 +42,8 @@ DurablePeerMessage: TypeAlias = (
     durable_peers.TopologyChanged | durable_peers.Marks | durable_peers.Ask | durable_peers.Told | letters.Carry
 )
 InquiryPeerMessage: TypeAlias = inquiries.Probe | inquiries.Probed | inquiries.Enquire | inquiries.Answered
-BrokerMessage: TypeAlias = PeerMessage | DurablePeerMessage | InquiryPeerMessage
+SharingMessage: TypeAlias = sharing.Share | sharing.Verify | sharing.Verified
+BrokerMessage: TypeAlias = PeerMessage | DurablePeerMessage | InquiryPeerMessage | SharingMessage
 
 # Of the connection itself, and what is said to clients by the broker around the core.
 _Greeting: TypeAlias = greeting.Greet | greeting.Welcome

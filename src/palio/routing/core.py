@@ -25,6 +25,7 @@ from palio.routing.forwarding import Forwarding
 from palio.routing.links import Naming, NeighbourLink
 from palio.routing.scopes import Scopes
 from palio.routing.sessions import Sessions
+from palio.routing.sharing import Sharing
 from palio.routing.table import GRAPH, NO_CHANGES, Changes
 from palio.routing.tables import Tables
 from palio.routing.waves import Waves
@@ -53,6 +54,7 @@ class Core:
             self.broker, configuration.incarnation, self.tables, self.waves, self.graph_links
         )
         self.forwarding = Forwarding(configuration, self.tables, self.links, self.announcements, self.scopes)
+        self.sharing = Sharing(self, recovered.shared)
         self.durable: Service | None = None
         if configuration.durable is not None:
             self.durable = service = Service(self.broker, configuration.durable, recovered, self)

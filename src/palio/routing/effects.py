@@ -12,6 +12,7 @@ import msgspec
 
 from palio.protocol import vocabulary
 from palio.protocol.envelope import Envelope
+from palio.protocol.sharing import SharedRecord
 from palio.routing.durable.effects import Hand, ReportGap, StoreEffect
 
 
@@ -19,7 +20,7 @@ class Send(msgspec.Struct, frozen=True, gc=False):
     """A message for a neighbour."""
 
     broker: str
-    message: vocabulary.PeerMessage | vocabulary.DurablePeerMessage | vocabulary.InquiryPeerMessage
+    message: vocabulary.BrokerMessage
 
 
 class Deliver(msgspec.Struct, frozen=True, gc=False):
@@ -51,4 +52,19 @@ class SetTimer(msgspec.Struct, frozen=True, gc=False):
     at: float
 
 
-Effect: TypeAlias = Send | Deliver | Reply | CloseLink | SetTimer | Hand | ReportGap | StoreEffect
+class SharedChanged(msgspec.Struct, frozen=True, gc=False):
+    """These versions of shared records count from now on, whoever has put them."""
+
+    records: tuple[SharedRecord, ...]
+
+
+class SharedReady(msgspec.Struct, frozen=True, gc=False):
+    """What was put with these tokens is where it was to be: on disk, here or everywhere in reach."""
+
+    tokens: tuple[int, ...]
+
+
+SharedEffect: TypeAlias = SharedChanged | SharedReady
+Effect: TypeAlias = (
+    Send | Deliver | Reply | CloseLink | SetTimer | SharedEffect | Hand | ReportGap | StoreEffect
+)

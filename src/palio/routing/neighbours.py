@@ -13,6 +13,7 @@ from typing import Any
 
 from palio.model.form import VERSION as FORM
 from palio.protocol import peers
+from palio.protocol.sharing import Share
 from palio.routing.configuration import Strategy
 from palio.routing.core import Core
 from palio.routing.effects import CloseLink, Send
@@ -36,7 +37,7 @@ class Neighbours:
         self._filters = core.tables.filters
         self._advertisements = core.tables.advertisements
         # What other parts of the router take, by the name of the neighbour.
-        self._others: dict[type, Callable[[str, Any], None]] = dict(asking.link_handlers)
+        self._others: dict[type, Callable[[str, Any], None]] = asking.link_handlers | core.sharing.link_handlers
         if core.durable is not None:
             self._others |= core.durable.link_handlers
 
@@ -64,7 +65,8 @@ class Neighbours:
             return
         link = self._core.links[broker] = NeighbourLink(broker, message.kind, message.cost)
         link.told = self._core.naming.component, self._core.naming.path
-        hello = peers.Hello(message.kind, message.cost, self._core.configuration.terms, *link.told, FORM)
+        terms, shared = self._core.configuration.terms, self._core.sharing.records.digests()
+        hello = peers.Hello(message.kind, message.cost, terms, *link.told, FORM, shared)
         self._core.effects.append(Send(broker, hello))
 
     def _on_hello(self, link: NeighbourLink, hello: peers.Hello) -> None:
@@ -75,6 +77,7 @@ class Neighbours:
             self._give_up(link, reason)
             return
         link.established = True
+        self._core.sharing.link_gained(link, hello.shared)  # before any row
         if link.kind is peers.LinkKind.GRAPH:
             self._join_graph(link)
         else:
@@ -154,6 +157,7 @@ class Neighbours:
         if self._core.durable is not None:
             self._core.durable.link_lost(name)
         self._asking.link_lost(name)
+        self._core.sharing.link_lost(name)
         if link.kind is peers.LinkKind.GRAPH:
             del self._core.graph_links[name]
             self._core.end_waves(self._core.announcements.link_lost(name, self._core.naming.component))
@@ -230,6 +234,11 @@ class Neighbours:
     def _on_forward(self, link: NeighbourLink, message: peers.Forward) -> None:
         self._core.effects += self._core.forwarding.take(message.envelopes, link.broker)
 
+    def _on_share(self, link: NeighbourLink, message: Share) -> None:
+        reason = self._core.sharing.hear(link.broker, message)
+        if reason is not None:
+            self._give_up(link, reason)
+
     # The graph
 
     def _on_link_state(self, link: NeighbourLink, message: peers.LinkState) -> None:
@@ -278,4 +287,5 @@ _HANDLERS: dict[type, Callable[[Neighbours, NeighbourLink, Any], None]] = {
     peers.LinkState: Neighbours._on_link_state,
     peers.Interest: Neighbours._on_interest,
     peers.Known: Neighbours._on_known,
+    Share: Neighbours._on_share,
 }

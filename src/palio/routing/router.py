@@ -11,6 +11,7 @@ from palio.model.advertisement import Advertisement
 from palio.model.filter import Filter
 from palio.protocol.peers import Forward, LinkKind
 from palio.protocol.requests import Publish
+from palio.protocol.sharing import SharedRecord
 from palio.routing.clients import ClientRequests
 from palio.routing.configuration import Configuration
 from palio.routing.considering import Considering
@@ -26,6 +27,8 @@ from palio.routing.inquiry_routing import PASSING, InquiryRouting
 from palio.routing.neighbours import Neighbours
 from palio.routing.occurrences import LinkUp, Message, PublishPart
 from palio.routing.scopes import SetScope, owner_of
+from palio.routing.shared import SharedRecords, SharedStatistics
+from palio.routing.sharing import TIMER as SHARING
 from palio.routing.table import GRAPH
 
 # What leaves the tables and the links as they are.
@@ -43,11 +46,12 @@ class RouterStatistics(msgspec.Struct, frozen=True):
     rows_sent: int
     forwarding: ForwardingStatistics
     inquiries: EchoStatistics
+    shared: SharedStatistics
     handed: int  # deliveries of durable subscriptions, also those that came again
 
 
 class Router:
-    """A broker without its sockets. `handle` and `on_timer` are the only ways in; they return the effects.
+    """A broker without its sockets. `handle`, `share` and `on_timer` are the ways in; they return the effects.
 
     The effects are to be carried out in their order. Routers of one process may share their `facts`. A broker
     that begins anew is given what is `recovered` from its disk.
@@ -105,6 +109,18 @@ class Router:
         self._watching.settle()
         return effects, more
 
+    def share(
+        self, records: tuple[SharedRecord, ...], token: int, now: float, *, everywhere: bool
+    ) -> list[Effect]:
+        """Shares versions that were made by `shared.changed` in this moment. Returns the effects.
+
+        One of them says with the token when they are on disk: here, or at all brokers in reach.
+        """
+        core = self._core
+        effects = core.begin(now)
+        core.sharing.put(records, token, everywhere=everywhere)
+        return effects
+
     def _set_scope(self, message: SetScope) -> None:
         if self._core.scopes.set(message):
             self._core.sessions.scope_changed(message.owner)
@@ -119,6 +135,8 @@ class Router:
         core.forwarding.forget_routes()
         if name == ECHOES:
             self._asking.on_timer()
+        elif name == SHARING:
+            core.sharing.on_timer()
         elif core.durable is not None:
             core.durable.on_timer(name)
         if core.durable is not None:
@@ -133,6 +151,11 @@ class Router:
     def durable(self) -> Service | None:
         """Durable delivery, where it is on."""
         return self._core.durable
+
+    @property
+    def shared(self) -> SharedRecords:
+        """What all brokers know. It is changed by `share` only."""
+        return self._core.sharing.records
 
     def sent(self, neighbour: str) -> dict[int, Filter]:
         """The rows that a neighbour of the acyclic network was told of."""
@@ -217,5 +240,6 @@ class Router:
             rows_sent=self._core.tables.filters.table.rows_sent(),
             forwarding=self._core.forwarding.statistics(),
             inquiries=self._asking.statistics(),
+            shared=self._core.sharing.records.statistics(),
             handed=self.durable.parts.handing.handed if self.durable is not None else 0,
         )

@@ -41,6 +41,16 @@ def write(connection: Connection, broker: int, changes: Mapping[tuple[str, str],
         connection.execute(_DROP, drops)
 
 
+def all_of(connection: Connection, broker: int, kind: str) -> tuple[KeyedRecord, ...]:
+    """All records of a kind, in the order of their keys."""
+    rows = connection.execute(_of(broker, kind).order_by(table.c.key))
+    return tuple([KeyedRecord(kind, bytes(row.key).decode(), bytes(row.value)) for row in rows])
+
+
+def _of(broker: int, kind: str) -> Select[Any]:
+    return select(table.c.key, table.c.value).where(table.c.broker == broker, table.c.kind == to_column(kind))
+
+
 class KeyedReader:
     """Reads the records of a broker, in any thread, on a connection of its own that cannot write."""
 
@@ -70,9 +80,7 @@ class KeyedReader:
             self._disconnect()
 
     def _of(self, kind: str) -> Select[Any]:
-        return select(table.c.key, table.c.value).where(
-            table.c.broker == self._broker, table.c.kind == to_column(kind)
-        )
+        return _of(self._broker, kind)
 
     def _read(self, wanted: Select[Any]) -> Sequence[Any]:
         with self._lock:

@@ -21,7 +21,8 @@ from palio.protocol.durable.lineage import Incarnation, JournalGap, Lineage, beg
 from palio.protocol.envelope import Envelope
 from palio.routing.durable.effects import Recovered, Subscribed
 from palio.routing.durable.facts import FactKind
-from palio.store import aside, schema
+from palio.routing.sharing import KIND as SHARED
+from palio.store import aside, keyed, schema
 from palio.store.backend import Backend
 from palio.store.checksums import WRONG_CHECKSUM, is_intact
 from palio.store.errors import StoreCorrupt, sentence
@@ -173,6 +174,7 @@ def _recover(
         trimmed=standing.trimmed,
         recent=tuple(deque(_recent(connection, standing, retention), maxlen=remembered)),
         facts=tuple(facts),
+        shared=keyed.all_of(connection, number, SHARED),
         subscriptions=tuple(
             [
                 Subscribed(

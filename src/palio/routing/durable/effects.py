@@ -241,6 +241,7 @@ class Recovered(msgspec.Struct, frozen=True):
     recent: tuple[tuple[str, str, int, float], ...] = ()  # publisher, id, sequence, time: against duplicates
     facts: tuple[tuple[Fact, int], ...] = ()
     subscriptions: tuple[Subscribed, ...] = ()
+    shared: tuple[KeyedRecord, ...] = ()  # see `routing.sharing`
     archived: bool = False  # what was trimmed can still be read
     lineage: Lineage = ()  # of the journal, the incarnation that begins now at its end
     opened_before: int = 0  # the number of the opening before this one, as far as the disk knows

@@ -30,6 +30,7 @@ from palio.protocol.durable.retry import Retry
 from palio.protocol.envelope import Envelope
 from palio.routing.durable.effects import (
     Append,
+    KeyedRecord,
     Read,
     Recovered,
     Remove,
@@ -41,6 +42,7 @@ from palio.routing.durable.effects import (
 )
 from palio.routing.durable.facts import Fact, FactKind
 from palio.routing.occurrences import Failed, Found, Stored, StoreMessage
+from palio.routing.sharing import KIND as SHARED
 
 Letter = tuple[int, Envelope]  # attempts, what
 # Of so many reads in a lake one fails.
@@ -304,6 +306,9 @@ class Disk:
             trimmed=self.trimmed,
             recent=tuple(self.recent),
             facts=tuple(self.facts.items()),
+            shared=tuple(
+                [KeyedRecord(*name, value) for name, value in self.records.items() if name[0] == SHARED]
+            ),
             archived=self._lake is not None,
             lineage=self.lineage,
             opened_before=self._opened_before,
