@@ -160,9 +160,8 @@ async def test_filters_of_topics_and_contents(tmp_path):
 
 
 async def test_the_page_is_what_one_writes(tmp_path, root):
-    [example] = re.findall(
-        r"^```python\n(.*?)^```", (root / "docs/soap.md").read_text(), re.DOTALL | re.MULTILINE
-    )
+    page = (root / "docs/soap.md").read_text()
+    example, _ = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
     names = {}
     exec(example, names)
     async with Scene(tmp_path / "access") as scene:

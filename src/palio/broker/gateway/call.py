@@ -52,6 +52,11 @@ class Call:
         return self._request.path_params
 
     @property
+    def route(self) -> str:
+        """The path as it was called."""
+        return self._request.url.path
+
+    @property
     def base(self) -> str:
         """The address by which this broker was called."""
         return str(self._request.base_url).rstrip("/")

@@ -1,6 +1,7 @@
 """Filters over the content of messages (`MessageContent`), in one of the dialects that are known here.
 
-`urn:palio:filter` is our own language, and `urn:palio:filter:NAME` one of the dialects of others.
+`urn:palio:filter` is our own language, and `urn:palio:filter:NAME` one of the dialects of others; ONVIF's
+clients use ItemFilter.
 """
 
 from __future__ import annotations
@@ -8,15 +9,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from palio.broker.soap.faults import SoapProblem
-from palio.broker.soap.names import CONTENT_PALIO
+from palio.broker.soap.items import item_filter
+from palio.broker.soap.names import CONTENT_ITEMS, CONTENT_PALIO
 from palio.language import DIALECTS, PALIO, read_filter, write_filter
-from palio.model.errors import FilterError
+from palio.model.errors import FilterError, PalioError
 
 _FAULT = "InvalidMessageContentExpressionFault"
 
 
 def content_filter(text: str, dialect: str, prefixes: Mapping[str | None, str]) -> str:
     """The filter that an expression over the content is, in our own language. Raises `SoapProblem`."""
+    if dialect == CONTENT_ITEMS:
+        try:
+            return write_filter(item_filter(text, prefixes))
+        except PalioError as problem:
+            raise SoapProblem(_FAULT, str(problem)) from None
     name = dialect.removeprefix(CONTENT_PALIO).removeprefix(":") or PALIO
     if not dialect.startswith(CONTENT_PALIO) or name not in DIALECTS:
         raise SoapProblem("InvalidFilterFault", f"The dialect {dialect[:200]!r} of contents is not known here.")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from palio.broker.extension import Extension, Job
+from palio.broker.extension import Extension, Job, Route
 from palio.broker.gateway.subscriptions import Subscriptions
+from palio.broker.soap.notification import PRODUCER, PULL_POINTS, SUBSCRIPTIONS, WsNotification
 from palio.broker.soap.onvif import DEVICE, EVENTS, SUBSCRIPTION, Onvif
 from palio.broker.soap.pull_points import PullPoints
 from palio.broker.soap.service import SoapEndpoints
@@ -20,12 +21,17 @@ _SWEPT_EVERY = 1.0  # seconds, as often as subscriptions end
 def soap(broker: BrokerServer, subscriptions: Subscriptions) -> Extension:
     """Everything that is spoken in SOAP, over the subscriptions of the gateway."""
     points = PullPoints(broker, subscriptions)
-    onvif = Onvif(broker, SoapSubscribing(broker, subscriptions, points))
+    subscribing = SoapSubscribing(broker, subscriptions, points)
+    onvif, notification = Onvif(broker, subscribing), WsNotification(subscribing)
     endpoints = SoapEndpoints(broker)
     routes = (
         endpoints.route(DEVICE, onvif.device()),
         endpoints.route(EVENTS, onvif.events()),
         endpoints.route(SUBSCRIPTION, onvif.subscription()),
+        Route("GET", PRODUCER, notification.describe, open=True, reads=True),
+        endpoints.route(PRODUCER, notification.producer()),
+        endpoints.route(SUBSCRIPTIONS, notification.subscription()),
+        endpoints.route(PULL_POINTS, notification.pull_point()),
     )
     sweep = Job("pull points", _SWEPT_EVERY, points.sweep)
     return Extension(name="soap", routes=routes, jobs=(sweep,), stop=points.stop)

@@ -66,6 +66,11 @@ class SoapCall:
         return self._call.base
 
     @property
+    def family(self) -> str:
+        """The first part of the path, below which everything is that speaks alike."""
+        return "/" + self._call.route.split("/")[1]
+
+    @property
     def id(self) -> str:
         """What the address says whose endpoint it is."""
         return self._call.path.get("id", "")

@@ -52,15 +52,22 @@ class SoapSubscribing:
             *_times(now, until),
         )
 
-    async def subscribe(self, call: SoapCall) -> Element:
-        """One whose events are pushed to a consumer."""
+    def consumer_of(self, call: SoapCall) -> str:
+        """Where events shall be sent. Raises `SoapProblem`."""
         consumer = text_of(child(child(call.asked, WSNT, "ConsumerReference"), WSA, "Address"))
         if not consumer:
             raise SoapProblem("SubscribeCreationFailedFault", "A ConsumerReference with an Address is needed.")
+        return consumer
+
+    async def subscribe(self, call: SoapCall, pull_point: str | None = None) -> Element:
+        """One whose events are pushed to a consumer, or wait at a pull point of that name."""
+        consumer = self.consumer_of(call)
         mode = "notify" if call.version is SoapVersion.V12 else "notify-1.1"
         if child(child(call.asked, WSNT, "SubscriptionPolicy"), WSNT, "UseRaw") is not None:
             mode = "document"
-        wish = {"sink": consumer, "config": {"contentmode": mode}}
+        wish: dict[str, Any] = {"sink": consumer, "config": {"contentmode": mode}}
+        if pull_point is not None:
+            wish = {"id": pull_point}
         id, until = await self._create(call, wish, WSNT, TERM)
         reference = make(WSNT, "SubscriptionReference", make(WSA, "Address", _address(call, id)))
         return make(WSNT, "SubscribeResponse", reference, *_times(self._broker.now(), until))
@@ -197,7 +204,7 @@ def _filters(filter: Element | None) -> list[str]:
 
 
 def _address(call: SoapCall, id: str) -> str:
-    return f"{call.base}/onvif/subscriptions/{id}"
+    return f"{call.base}{call.family}/subscriptions/{id}"
 
 
 def _times(now: float, until: float | None) -> tuple[Element, Element]:
