@@ -12,17 +12,20 @@ from palio.documents.errors import (
 )
 from palio.documents.family import Family, FamilyPath, SchemaFile
 from palio.documents.parsing import DocumentLimits, parse_document, thread_is_worn
+from palio.documents.reading import DocumentReader, ReadDocument, root_name
 from palio.documents.schemas import read_sources
 from palio.documents.validating import SchemaValidator
 
 __all__ = [
     "DocumentLimits",
+    "DocumentReader",
     "DocumentRefused",
     "DocumentTooLarge",
     "Family",
     "FamilyIncompatible",
     "FamilyPath",
     "FamilyRefused",
+    "ReadDocument",
     "SchemaFile",
     "SchemaRefused",
     "SchemaValidator",
@@ -30,6 +33,7 @@ __all__ = [
     "UnknownPath",
     "parse_document",
     "read_sources",
+    "root_name",
     "thread_is_worn",
     "try_schemas",
 ]

@@ -18,6 +18,7 @@ bound is counted in visits of nodes, for a document of n nodes that are nested d
    and n if they are flat.
    A comparison and `sum` read all nodes of a set, everything else the first one.
 7. A document has one element.
+8. What a walk finds (`walkable`) is found in one visit of each node for each step and predicate.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from palio.documents.xpath.expression import (
     XPathOperation,
     type_of,
 )
+from palio.documents.xpath.walkable import walk_paths
 
 # A second at 10 ns a visit, the slowest that was measured: what one path may take of the worst document.
 MAX_PATH_STEPS = 100_000_000
@@ -75,6 +77,10 @@ USUAL_EXTENT = extent_of(DocumentLimits())
 
 def path_steps(expression: XPathExpression, extent: Extent = USUAL_EXTENT) -> int:
     """How many nodes an evaluation at the document can visit at most."""
+    walked = walk_paths(expression)
+    if walked is not None:
+        asked = sum(len(path.steps) + 1 + sum(len(step.predicates) for step in path.steps) for path in walked)
+        return extent.nodes * asked
     return _CostBound(extent).expression(expression, Spread(1, 1, apart=True, single=True, flat=True))
 
 

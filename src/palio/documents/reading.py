@@ -1,0 +1,132 @@
+"""A document read once: parsed, found to be one of its family, valid, and turned into attributes.
+
+1. Whatever is wrong with a document, it is refused with a `DocumentRefused` or a `DocumentTooLarge`, and what
+   is read is right: each attribute is a value of the kind that its path has, and a list exactly where that has
+   many.
+2. The attributes are those of the family: what it is called, its key and its revision, and for each path that
+   finds something one with the canonical text of the path as its name.
+3. The key is what the key paths find, joined by `/`; each finds one text that is not empty. White space counts
+   as a schema's token has it, and `%` and `/` are percent-encoded, so two keys are equal only if all parts are.
+4. The payload is the document, byte for byte.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from palio.documents.conversion import SPACE, computed_value, refused, value_of
+from palio.documents.errors import DocumentRefused
+from palio.documents.extraction import Extraction, FoundValues
+from palio.documents.family import Family, FamilyPath
+from palio.documents.parsing import DocumentLimits, parse_document
+from palio.documents.schemas import read_sources
+from palio.documents.validating import SchemaValidator
+from palio.documents.xpath import read_xpath
+from palio.model.values import Scalar, Value
+
+FAMILY: Final = "xml.family"
+KEY: Final = "xml.key"
+REVISION: Final = "xml.revision"
+# It is part of addresses and of keys in stores; the longest that are in use are web addresses.
+MAX_KEY_CHARACTERS: Final = 1_024
+
+
+class ReadDocument(msgspec.Struct, frozen=True):
+    """A document and what is known of it."""
+
+    family: str
+    key: str
+    attributes: dict[str, Value]
+    payload: bytes
+
+
+class DocumentReader:
+    """Reads documents of one family. One may be used by several threads at a time.
+
+    Its schema is compiled in this process: that it can be was tried when the family was made.
+    """
+
+    def __init__(self, family: Family, limits: DocumentLimits | None = None) -> None:
+        """Raises `SchemaRefused` and `XPathSyntaxError` for what no family has that was made by `making`."""
+        self.family = family
+        self.limits = limits or DocumentLimits()
+        self._validator = SchemaValidator(read_sources(family.schemas)) if family.schemas else None
+        written = [path.expression for path in family.paths] + list(family.key)
+        expressions = dict.fromkeys(written)
+        self._places = {expression: place for place, expression in enumerate(expressions)}
+        self._extraction = Extraction([read_xpath(one, family.prefixes) for one in expressions])
+
+    @property
+    def alone(self) -> tuple[str, ...]:
+        """Paths that are beyond the walk, which libxml2 evaluates one by one."""
+        return self._extraction.alone
+
+    def read(self, content: bytes) -> ReadDocument:
+        """Raises `DocumentRefused` and `DocumentTooLarge`."""
+        return self.read_tree(parse_document(content, self.limits), content)
+
+    def read_tree(self, tree: Any, content: bytes) -> ReadDocument:
+        """The same for a document that is parsed already, which was needed to know its family."""
+        family = self.family
+        namespace, root = root_name(tree)
+        if (namespace, root) != (family.namespace, family.root):
+            meant = _qualified(family.namespace, family.root)
+            there = _qualified(namespace, root)
+            said = f"Documents of the family {family.name!r} begin with {meant}, not {there}."
+            raise DocumentRefused(said, tree.getroot().sourceline)
+        if self._validator is not None:
+            self._validator.require_valid(tree)
+        found = self._extraction.found(tree)
+        key = "/".join(self._key_part(expression, found) for expression in family.key)
+        if len(key) > MAX_KEY_CHARACTERS:
+            raise DocumentRefused(f"Its key has {len(key):,} characters; the limit is {MAX_KEY_CHARACTERS:,}.")
+        attributes: dict[str, Value] = {FAMILY: family.name, KEY: key, REVISION: family.revision}
+        for path in family.paths:
+            value = _attribute(path, found.results[self._places[path.expression]], found)
+            if value is not None:
+                attributes[path.expression] = value
+        return ReadDocument(family.name, key, attributes, content)
+
+    def _key_part(self, expression: str, found: FoundValues) -> str:
+        result = found.results[self._places[expression]]
+        if isinstance(result, list):
+            if len(result) != 1:
+                many = "nothing" if not result else f"{len(result):,} nodes"
+                raise refused(None, expression, f"is a part of the key, and finds {many}")
+            result = found.string_of(result[0])
+        part = " ".join(str(computed_value(result, "string", expression)).strip(SPACE).split())
+        if not part:
+            raise refused(None, expression, "is a part of the key, and finds a text that is empty")
+        return part.replace("%", "%25").replace("/", "%2F")
+
+
+def root_name(tree: Any) -> tuple[str, str]:
+    """The namespace (empty if there is none) and the name of a document's root: what tells its family."""
+    namespace, _, local = str(tree.getroot().tag).rpartition("}")
+    return namespace[1:], local
+
+
+def _qualified(namespace: str, local: str) -> str:
+    return f"<{local[:100]}> in the namespace {namespace[:100]!r}" if namespace else f"<{local[:100]}>"
+
+
+def _attribute(path: FamilyPath, result: Any, found: FoundValues) -> Value | None:
+    """The value of an attribute; None if there is none."""
+    if not isinstance(result, list):
+        value = computed_value(result, path.kind, path.expression)
+        return (value,) if path.many and value is not None else value
+    if len(result) > 1 and not path.many:
+        said = f"finds {len(result):,} nodes, and its family says that there is one; add it with `many`"
+        raise refused(result[1], path.expression, said)
+    values: list[Scalar] = []
+    for node in result:
+        text = found.string_of(node)
+        found.count(text)
+        value = value_of(text, path.kind, node, path.expression)
+        if value is not None:
+            values.append(value)
+    if not values:
+        return None
+    return tuple(values) if path.many else values[0]
