@@ -16,6 +16,7 @@ from palio.documents.schemas import read_sources
 from palio.documents.validating import SchemaValidator
 from tests.documents.schemas import schema, schema_files
 from tests.documents.test_hostile_documents import Listener
+from tests.slices import sliced
 
 etree: Any = pytest.importorskip("lxml.etree", reason="lxml is not installed")
 
@@ -38,7 +39,7 @@ def doubled(deep: int) -> str:
 
 
 def test_a_bomb_ends_the_process_that_tries_it(monkeypatch):
-    monkeypatch.setattr(compiling, "PATIENCE", 3.0)
+    monkeypatch.setattr(compiling, "PATIENCE", 1.0)
     began = time.monotonic()
     with pytest.raises(SchemaRefused, match="seconds"):
         try_schemas(schema_files({"bomb.xsd": doubled(40)}))
@@ -51,7 +52,7 @@ def test_what_is_wrong_is_told_by_the_process_that_tries_it():
         try_schemas(schema_files({"bad.xsd": of_pattern("(a|aa)+b")}))
 
 
-@pytest.mark.parametrize("pattern", ["(a|aa)+b", "(x+x+)+y", r"(\d+\d+)+!"])
+@pytest.mark.parametrize("pattern", sliced(["(x+x+)+y", "(a|aa)+b", r"(\d+\d+)+!"], 1))
 def test_an_ambiguous_pattern_is_refused(pattern):
     with pytest.raises(SchemaRefused, match="ambiguous"):
         compile_within(schema_files({"a.xsd": of_pattern(pattern)}))

@@ -11,9 +11,11 @@ from palio.documents.errors import (
     UnknownPath,
 )
 from palio.documents.family import Family, FamilyPath, SchemaFile
+from palio.documents.listing import ListedPath, PathType
 from palio.documents.parsing import DocumentLimits, parse_document, thread_is_worn
 from palio.documents.reading import DocumentReader, ReadDocument, root_name
 from palio.documents.schemas import read_sources
+from palio.documents.typing import PathTyping
 from palio.documents.validating import SchemaValidator
 
 __all__ = [
@@ -25,6 +27,9 @@ __all__ = [
     "FamilyIncompatible",
     "FamilyPath",
     "FamilyRefused",
+    "ListedPath",
+    "PathType",
+    "PathTyping",
     "ReadDocument",
     "SchemaFile",
     "SchemaRefused",

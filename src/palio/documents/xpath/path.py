@@ -46,7 +46,7 @@ class XPath(msgspec.Struct, frozen=True):
 def read_xpath(text: str, prefixes: Mapping[str, str]) -> XPath:
     """An expression, whatever it costs. Raises `XPathSyntaxError`."""
     tree = _rooted(text, read_tree(text, prefixes))
-    return XPath(write_xpath(tree, _naming(prefixes)), tree, type_of(tree))
+    return XPath(write_xpath(tree, naming_of(prefixes)), tree, type_of(tree))
 
 
 def read_path(
@@ -65,7 +65,8 @@ def read_path(
     return path
 
 
-def _naming(prefixes: Mapping[str, str]) -> Naming:
+def naming_of(prefixes: Mapping[str, str]) -> Naming:
+    """What a family calls namespaces. It raises `KeyError` for one that has no prefix."""
     shortest = {XML_NAMESPACE: "xml"}
     for prefix in sorted(prefixes, key=lambda one: (len(one), one)):
         if prefix:
