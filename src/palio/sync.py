@@ -269,6 +269,19 @@ class Client:
         self._worker.collect()
         return await self._client.publish(content, **options)
 
+    def publish_document(
+        self,
+        document: str | bytes,
+        attributes: Content | None = None,
+        **options: Unpack[PublishArguments],
+    ) -> Confirmation:
+        """Publish an XML document, and wait for the confirmation; as `palio.Client.publish_document`."""
+        return self._worker.run(self._publish_document(document, attributes, options))
+
+    async def _publish_document(self, document: Any, attributes: Any, options: Any) -> Confirmation:
+        self._worker.collect()
+        return await self._client.publish_document(document, attributes, **options)
+
     def publish_nowait(self, content: Content, **properties: Unpack[Properties]) -> None:
         """Publish without waiting. Raises `InvalidNotification`, and later what else went wrong."""
         self._worker.publish(content, **properties)

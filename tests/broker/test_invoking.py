@@ -180,7 +180,7 @@ async def test_an_older_client_is_welcome_and_hears_nothing_new():
         refused = await talker.hear_a(Refused)
         assert (refused.number, refused.error) == (7, "UnknownRequest")
         talker.close()
-    assert SERVED == ("invoke",)
+    assert SERVED == ("invoke", "publishdocuments")
 
 
 def test_no_two_extensions_answer_the_same_request():

@@ -10,6 +10,7 @@ from contextlib import ExitStack
 import pytest
 
 from palio.cli.input.templates import NotAnEvent, fill, parse_event
+from tests.broker.documents.cards import CARD, card
 from tests.cli.processes import PATIENCE, broker_up, started
 
 # Events and how they are typed
@@ -260,3 +261,24 @@ def test_a_broker_that_comes_back_finds_its_subscriber_again_and_ctrl_c_ends_it(
         subscriber.send_signal(signal.SIGINT)
         assert subscriber.wait(PATIENCE) == 130
         assert subscriber.stderr.read() == ""
+
+
+# Documents
+
+
+def test_documents_are_files_and_one_that_is_refused_is_reported(command, live, tmp_path):
+    live.broker.families.tell([CARD])
+    files = [tmp_path / name for name in ("a.xml", "b.xml", "c.xml")]
+    for file, content in zip(files, (card("a"), b"<card", card("c")), strict=True):
+        file.write_bytes(content)
+    result = command("pub", "--xml", *map(str, files), "--json")
+    assert result.exit_code == 3
+    assert [json.loads(line)["origin"] for line in result.stdout.splitlines()] == ["siena"] * 2
+    assert "2 documents confirmed by siena, 1 refused" in result.stderr
+    assert re.search(r"b\.xml: This document is refused at line 1", result.stderr)
+    assert [one["xml.key"] for one in events_of(command, 'xml.family = "card"', "--count", "2")] == ["a", "c"]
+    result = command("pub", "--xml", input=card("d").decode())
+    assert "1 document confirmed by siena as siena/3" in result.stderr
+    assert command("pub", "--xml", str(files[0]), "--count", "2").exit_code == 2
+    result = command("pub", "--xml", str(tmp_path / "none.xml"))
+    assert (result.exit_code, "No such file" in result.stderr) == (3, True)

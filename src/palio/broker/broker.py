@@ -24,6 +24,9 @@ from palio.broker.auditing import Auditing
 from palio.broker.connection import BrokerConnection
 from palio.broker.counts import BrokerCounts
 from palio.broker.dialling import Dialling
+from palio.broker.documents.publishing import DocumentPublishing
+from palio.broker.documents.readers import FamilyReaders
+from palio.broker.documents.workers import DocumentWorkers
 from palio.broker.extension import Extensions, Installer
 from palio.broker.gateway.counts import GatewayStatistics
 from palio.broker.host import Host, MachineHost
@@ -113,6 +116,10 @@ class BrokerServer:
         self._installers = tuple(extensions)
         self.extensions = Extensions(log)
         intake = Intake(settings, guard, runner, Inspection(self), counts, operations)
+        self.families = FamilyReaders(settings.documents)
+        self.documents = DocumentPublishing(
+            DocumentWorkers(settings.documents.workers), self.families.read, guard, intake
+        )
         self._registry = registry
         self._server: asyncio.Server | None = None
         self._http: Any = None
@@ -206,6 +213,7 @@ class BrokerServer:
         for task in self._tasks:
             task.cancel()
         await self._registry.close(reason)
+        self.documents.stop()
         await self.extensions.stop()
         if self._http is not None:
             await self._http.stop()

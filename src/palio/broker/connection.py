@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, cast
@@ -37,7 +37,7 @@ from palio.protocol.greeting import PROTOCOL, Greet, Role, Welcome
 from palio.protocol.heartbeat import Bye, Heartbeat
 from palio.protocol.inquiries import Inspect
 from palio.protocol.invocations import Invoke
-from palio.protocol.requests import Refused
+from palio.protocol.requests import PublishDocuments, Refused
 from palio.protocol.strangers import NotPalio
 from palio.protocol.violations import ProtocolViolation
 from palio.protocol.vocabulary import FROM_BROKERS, FROM_CLIENTS, SERVED
@@ -113,6 +113,8 @@ class BrokerConnection(asyncio.Protocol):
         self._waiting: deque[tuple[bytes, float]] = deque()  # messages, and when they came
         self._waiting_bytes = 0
         self._thought: Thought | None = None
+        self._held = 0  # bytes of a message that is worked on elsewhere, and behind which all others wait
+        self._due: Callable[[Meter], None] | None = None  # how it goes on with that message
         self._lost_for: tuple[Exception | None] | None = None  # gone, and what it has said is still being heard
         self.account: Hashable = self  # where what is held for it is counted, and how much was
         self._counted = 0
@@ -228,8 +230,11 @@ class BrokerConnection(asyncio.Protocol):
         """Hears messages that have come, one after the other, until about that moment."""
         while True:
             light = False
-            if self._thought is None:
-                if not self._waiting:
+            if self._thought is None and self._due is not None:
+                due, self._due, self._held = self._due, None, 0
+                self._thought = Thought(due, self.broker.settings.limits.steps, self.broker.stacks)
+            elif self._thought is None:
+                if self._held or not self._waiting:
                     break
                 if self.state in _ENDED:
                     self._waiting.clear()
@@ -253,7 +258,7 @@ class BrokerConnection(asyncio.Protocol):
                 self.broker.log.exception("A message could not be handled.", extra={"connection": self.name})
                 self.refuse(ProtocolViolation("The broker could not handle this message; this is its mistake."))
             self._thought = None
-            if self._waiting and perf_counter() >= until and self.state not in _ENDED:
+            if (self._waiting or self._due) and perf_counter() >= until and self.state not in _ENDED:
                 self._count()
                 self._read_or_wait()
                 return True
@@ -262,14 +267,25 @@ class BrokerConnection(asyncio.Protocol):
         if not self._open or self._counted or waits:
             self._count()
             self._read_or_wait()
-        if self._lost_for is not None:
+        if self._lost_for is not None and not self._held:
             self._gone(*self._lost_for)
         return False
+
+    def hold(self, size: int) -> None:
+        """Hears nothing more until `go_on`: a message of so many bytes is worked on elsewhere."""
+        self._held = max(size, 1)
+
+    def go_on(self, work: Callable[[Meter], None]) -> None:
+        """Ends what `hold` has begun: in its next turn it does this, and then hears what has come since."""
+        if self._held:  # otherwise nobody is interested in it any more
+            self._due = work
+            self.broker.scheduler.ready(self)
 
     def _give_up_thinking(self) -> None:
         """Nothing more of what has come is heard."""
         self._waiting.clear()
-        self._waiting_bytes = 0
+        self._waiting_bytes = self._held = 0
+        self._due = None
         if self._thought is not None and not self._thought.is_current:
             self._thought.give_up()
             self._thought = None
@@ -279,7 +295,7 @@ class BrokerConnection(asyncio.Protocol):
 
     def _count(self) -> None:
         """Counts what is held for the client, and ends the connection of one that is far over its share."""
-        held = len(self._conversation.frames) + self._waiting_bytes + self.outgoing.held
+        held = len(self._conversation.frames) + self._waiting_bytes + self._held + self.outgoing.held
         if held < SMALL or self.role is Role.PEER or self.state is ConnectionState.CLOSED:
             held = 0
         if held == self._counted and not held:
@@ -307,7 +323,7 @@ class BrokerConnection(asyncio.Protocol):
         self.abort(str(problem))
 
     def connection_lost(self, exception: Exception | None) -> None:
-        if self.is_live and (self._waiting or self._thought is not None):
+        if self.is_live and (self._waiting or self._thought is not None or self._held):
             self._lost_for = (exception,)  # what was said before the end was meant
             self.outgoing.disconnect()
             self.broker.scheduler.ready(self)
@@ -369,6 +385,8 @@ class BrokerConnection(asyncio.Protocol):
             self.broker.inspected(self, message, len(payload), meter)
         elif kind is Invoke:
             self.broker.invoked(self, message, len(payload), meter)
+        elif kind is PublishDocuments:
+            self.broker.documents.take(self, message, len(payload))
         elif kind is Bye or kind is Refused:
             self.end(message.reason, quietly=True)
         elif kind is Greet:

@@ -61,10 +61,10 @@ class Intake:
         What it means is found out first, under the meter; then it is acted upon in one go. Without a meter, it
         is something that asks nothing about filters, and is small.
         """
-        most = AT_ONCE_CROWDED if connection.broker.scheduler.is_crowded else AT_ONCE_ALONE
+        most = self._at_once(connection)
         operation = None
         if connection.role is Role.CLIENT:
-            operation = self._operations.begin(message, connection, size)
+            operation = self.begin(message, connection, size)
             try:
                 if size > MAX_EVENT:
                     require_deliverable(message)
@@ -83,8 +83,7 @@ class Intake:
                     if not self._runner.router.has_room_for(name, message.name, limit):
                         raise TooManySubscriptions(limit)
             except PalioError as problem:
-                self._operations.refused(operation, problem)
-                self._refuse(connection, message, problem)
+                self.refuse(connection, message, problem, operation)
                 return
         elif (border := connection.border) is not None:
             try:
@@ -126,6 +125,25 @@ class Intake:
         if operation is not None:
             self._operations.handled(operation)
 
+    def publish_read(
+        self,
+        connection: BrokerConnection,
+        read: Publish,
+        size: int,
+        meter: Meter,
+        operation: OpenOperation | None,
+    ) -> None:
+        """Handles what a client has published as documents, of so many bytes, which have been read.
+
+        Raises `NotAllowed` and `TooManyAttributes`.
+        """
+        with metered(meter):
+            self._guard.read(read.notifications, connection.principal)
+        self._act(_parts(read, size, self._at_once(connection)), connection, meter, operation)
+
+    def _at_once(self, connection: BrokerConnection) -> int:
+        return AT_ONCE_CROWDED if connection.broker.scheduler.is_crowded else AT_ONCE_ALONE
+
     def _require_room(self, session: str, limit: int) -> None:
         """Raises `TooManySubscriptions` or `TooMuchSubscribed` for who may hold nothing more."""
         router, limits = self._runner.router, self._settings.limits
@@ -145,8 +163,7 @@ class Intake:
                 for result, last in self._inspection.answer(message, connection.principal):
                     connection.say(Inspected(message.number, result, last))
         except PalioError as problem:
-            self._operations.refused(operation, problem)
-            self._refuse(connection, message, problem)
+            self.refuse(connection, message, problem, operation)
         else:
             self._operations.told(operation)
 
@@ -157,7 +174,15 @@ class Intake:
         self._operations.note(connection, request.kind, about, problem=Throttled(waited))
         connection.say(Refused.of(request.subject, Throttled(waited), request.number))
 
-    def _refuse(self, connection: BrokerConnection, request: Any, problem: PalioError) -> None:
+    def begin(self, request: Any, connection: BrokerConnection, size: int) -> OpenOperation | None:
+        """Notes a request of a client, which came in so many bytes."""
+        return self._operations.begin(request, connection, size)
+
+    def refuse(
+        self, connection: BrokerConnection, request: Any, problem: PalioError, operation: OpenOperation | None
+    ) -> None:
+        """Says, counts and notes that a request is not carried out."""
+        self._operations.refused(operation, problem)
         self._counts.refused_requests[type(problem).__name__] += 1
         connection.say(Refused.of(subject_of(request), problem, request.number))
 

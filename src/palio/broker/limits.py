@@ -71,6 +71,16 @@ class TooManyAttributes(PalioError, kw_only=True):
     sentence = "This notification has {got:,} attributes; the limit `limits.attributes` is {limit:,}."
 
 
+class ReservedAttribute(PalioError):
+    """An attribute that only the broker gives, which has read a document."""
+
+    attribute: str
+    sentence = (
+        "The attribute {attribute!r} says what a document is, and comes from reading it. Publish the document "
+        "itself: `publish_document`, `palio pub --xml` or POST /documents."
+    )
+
+
 class ConnectionTally:
     """How many there are of each: connections by address, or by principal."""
 

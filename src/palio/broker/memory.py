@@ -19,6 +19,9 @@ _ITSELF = 100 << 20
 _CONNECTION = 48 << 10
 # Of one delivery that waits for its taker, beside what it brings; of an id that is remembered.
 _DELIVERY, _ID = 600, 250
+# Of a thread that reads documents: a tree of as many nodes as are allowed takes 40 MiB, and as much take the
+# names that libxml2 keeps until the thread is worn (`tests/broker/documents/test_memory.py`).
+_READING = 128 << 20
 # What waits for the disk is there twice: as objects, and as rows.
 _TWICE = 2
 # Who is over its share goes on for a moment.
@@ -45,6 +48,14 @@ def memory_bound(settings: Settings, principals: int = 1) -> list[MemoryPart]:
         MemoryPart("what is under way", int(limits.held_in_all * _MOMENT), "limits.held_in_all"),
         MemoryPart("subscriptions", limits.kept_in_all, "limits.kept_in_all"),
     ]
+    documents = settings.documents
+    parts.append(
+        MemoryPart(
+            "documents that are being read",
+            documents.workers * (documents.size + _READING),
+            "documents.workers, documents.size",
+        )
+    )
     if settings.journal:
         kept = 2 * durable.outboxes_bytes + durable.outboxes * _DELIVERY  # as much again of dead letters
         parts += [

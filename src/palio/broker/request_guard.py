@@ -13,21 +13,23 @@ router, for each event and at the last moment (`palio.routing.scopes`). Both way
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from palio.broker.access.principal import Principal, failed
 from palio.broker.access.rights import Allowance
-from palio.broker.limits import Rates, TooManyAttributes, require_name
+from palio.broker.limits import Rates, ReservedAttribute, TooManyAttributes, require_name
 from palio.broker.settings import Limits, Settings
 from palio.broker.unlisted import UnlistedMessage
+from palio.documents.reserved import RESERVED, RESERVED_BYTES
 from palio.matching import MatchIndex
 from palio.model.advertisement import Advertisement
 from palio.model.effort import pause
 from palio.model.errors import FilterTooLarge, NotAllowed
 from palio.model.filter import Filter
 from palio.model.notification import Notification
+from palio.model.plain import has_part
 from palio.model.values import MAX_ATTRIBUTES
 from palio.protocol import frames, inquiries, requests
 from palio.protocol.durable import control, journals
@@ -37,6 +39,7 @@ from palio.routing.considering import AT_ONCE
 from palio.routing.scopes import owner_of
 
 _EVERYTHING = Filter()
+_Publishing = TypeVar("_Publishing", requests.Publish, requests.PublishDocuments)
 # Requests about a durable subscription, whose refusals name it.
 _ABOUT_NAMES = frozenset(kind.__name__.lower() for kind in FROM_CLIENTS if hasattr(kind, "name"))
 
@@ -136,6 +139,22 @@ class RequestGuard:
 
     def _publish(self, message: requests.Publish, principal: Principal, session: str) -> requests.Publish:
         self._require(message.notifications, principal)
+        return self._counted(message, principal, session)
+
+    def documents(
+        self, message: requests.PublishDocuments, principal: Principal, session: str
+    ) -> requests.PublishDocuments:
+        """Checks documents before they are read; `read` does it afterwards. Raises what `check` does."""
+        if principal.rights.publish is None:
+            raise NotAllowed(principal.name, "publish", "it has no right to publish anything.")
+        require_unreserved(message.notifications)
+        return self._counted(message, principal, session)
+
+    def read(self, notifications: tuple[Notification, ...], principal: Principal) -> None:
+        """Checks what was read of documents. Raises `NotAllowed` and `TooManyAttributes`."""
+        self._allow(notifications, principal)
+
+    def _counted(self, message: _Publishing, principal: Principal, session: str) -> _Publishing:
         self._rates.require(principal.name or session, len(message.notifications))
         if message.publisher and principal.name:
             return msgspec.structs.replace(message, publisher=principal.own(message.publisher))
@@ -151,7 +170,13 @@ class RequestGuard:
         return message
 
     def _require(self, notifications: tuple[Notification, ...], principal: Principal) -> None:
-        """Raises `NotAllowed` for the first that may not be published, `InvalidNotification` if one is none."""
+        """Raises `NotAllowed` or `ReservedAttribute` for the first that may not be published,
+        `InvalidNotification` if one is none.
+        """
+        require_unreserved(notifications)
+        self._allow(notifications, principal)
+
+    def _allow(self, notifications: tuple[Notification, ...], principal: Principal) -> None:
         allowed = principal.rights.publish
         if allowed is None:
             raise NotAllowed(principal.name, "publish", "it has no right to publish anything.")
@@ -197,6 +222,15 @@ class RequestGuard:
                 return message
         principal.require(Allowance.TRACE, "trace what it may neither publish nor see")
         return message
+
+
+def require_unreserved(notifications: tuple[Notification, ...]) -> None:
+    """Raises `ReservedAttribute` for what says of itself what only reading a document says."""
+    if not has_part([one.body.attributes for one in notifications], RESERVED_BYTES):
+        return  # next to nobody publishes such: what is not decoded otherwise is not decoded here
+    for notification in notifications:
+        for name in sorted(RESERVED & notification.attributes.keys()):
+            raise ReservedAttribute(name)
 
 
 def answered(answer: Any, principal: Principal) -> Any:

@@ -18,6 +18,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 import msgspec.inspect
 
+from palio.broker.documents.settings import DocumentSettings
 from palio.broker.gateway.settings import GatewaySettings, Positive, Seconds
 from palio.broker.limits import MAX_NAME
 from palio.broker.operations import OperationSettings
@@ -146,6 +147,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     gateway: GatewaySettings = GatewaySettings()
     soap: SoapSettings = SoapSettings()
     operations: OperationSettings = OperationSettings()
+    documents: DocumentSettings = DocumentSettings()
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["text", "json"] = "text"
 

@@ -6,6 +6,7 @@ import asyncio
 import secrets
 import ssl
 from collections.abc import Callable, Generator, Iterable, Mapping
+from datetime import timedelta
 from itertools import count
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 
@@ -13,7 +14,7 @@ import msgspec
 
 from palio.client.arguments import Ready, Subscribing
 from palio.client.attaching import PALIO, Since, as_filter, attach_request, temporary_name
-from palio.client.content import Content, Properties, is_single, make_body
+from palio.client.content import Content, Properties, is_single, make_body, make_document
 from palio.client.decoding import Decoding
 from palio.client.dialling import Backoff, tls_for
 from palio.client.durable import DurableSubscription
@@ -131,6 +132,29 @@ class Client(QueryMethods):
         bodies = [make_body(one, **properties) for one in several]
         future = self._session.publishing.confirmed(self._identified(bodies), single=single)
         confirmed: Confirmation | list[Confirmation] = await self._session.wait_for("publish", future, timeout)
+        return confirmed
+
+    async def publish_document(
+        self,
+        document: str | bytes,
+        attributes: Content | None = None,
+        *,
+        id: str | None = None,
+        lifetime: timedelta | float | None = None,
+        priority: int | None = None,
+        timeout: float | None = None,
+    ) -> Confirmation:
+        """Publish an XML document, and wait as `publish` does. Its broker reads it: what the paths of its
+        family find are its attributes, and the document, byte for byte, is its payload. `attributes` of your
+        own go with it.
+
+        Raises `DocumentRefused` and `DocumentTooLarge` for what cannot be read, `NoFamily` if it belongs to
+        none, and what `publish` does.
+        """
+        self._session.require_open()
+        body = make_document(document, attributes or {}, id=id, lifetime=lifetime, priority=priority)
+        future = self._session.publishing.confirmed(self._identified([body]), single=True, documents=True)
+        confirmed: Confirmation = await self._session.wait_for("publish", future, timeout)
         return confirmed
 
     def _identified(self, bodies: list[Body]) -> list[Body]:

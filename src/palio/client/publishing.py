@@ -5,7 +5,8 @@ the turn of the event loop or as soon as they are enough for a batch; while the 
 none, they wait, up to a limit. A batch is either of such that nobody waits for or of such that somebody does.
 The latter are kept until the broker has confirmed them, and go out again, the same batch with the same ids, on
 the next connection: a broker that has journaled them recognises them. The former are lost with the connection
-if they had left already.
+if they had left already. Documents, which the broker reads first, have batches of their own, and their order
+among all others.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from palio.protocol.requests import Published, Refused
 
 # What a notification without an id takes beside its attributes and payload, at the most; and so does a batch.
 OVERHEAD = 64
-_PUBLISH = "publish"  # the tag of the request
+# The tags of the requests.
+_PUBLISH, _DOCUMENTS = "publish", "publishdocuments"
 
 
 class Confirmation(msgspec.Struct, frozen=True):
@@ -59,6 +61,10 @@ class _PublishBodies(msgspec.Struct, frozen=True, tag=_PUBLISH):
     publisher: str = ""
 
 
+class _PublishDocumentBodies(_PublishBodies, frozen=True, tag=_DOCUMENTS):
+    """`PublishDocuments` of the protocol, with bodies."""
+
+
 class Waiter:
     """Somebody who waits for confirmations; `missing` is how many are not there yet."""
 
@@ -87,12 +93,17 @@ class PublishBatch(msgspec.Struct, eq=False):
     bodies: list[Body] = []
     waiters: list[tuple[Waiter, int]] = []
     size: int = 0
+    documents: bool = False  # whether the payloads are documents, which the broker reads
+
+    def encoded(self, number: int, publisher: str) -> bytes:
+        kind = _PublishDocumentBodies if self.documents else _PublishBodies
+        return _encode(kind(self.bodies, number, publisher))
 
     def apart(self) -> list[PublishBatch]:
         """A batch for each that waits."""
         parts, at = [], 0
         for waiter, count in self.waiters:
-            part = PublishBatch()
+            part = PublishBatch(documents=self.documents)
             part.bodies, part.waiters = self.bodies[at : at + count], [(waiter, count)]
             part.size = sum([len(_encode(body)) + OVERHEAD for body in part.bodies])
             parts.append(part)
@@ -112,6 +123,7 @@ class PublishQueue:
         self._loop = asyncio.get_running_loop()
         self._connection: ClientConnection | None = None
         self._max_frame = 0
+        self._too_old: PalioError | None = None  # why this broker cannot be given documents
         self._batch = PublishBatch()  # being collected
         self._scheduled = False
         self._waiting: deque[PublishBatch] = deque()  # complete, and not sent
@@ -143,7 +155,7 @@ class PublishQueue:
         if attributes is None or len(attributes) >= BATCH_BYTES:
             return False
         batch = self._batch
-        if batch.waiters:
+        if batch.waiters or batch.documents:
             batch = self._cut()
         batch.bodies.append(Body(attributes))
         size = batch.size = batch.size + len(attributes) + OVERHEAD
@@ -156,14 +168,17 @@ class PublishQueue:
     def nowait(self, body: Body) -> None:
         """Publish without waiting for anything. Raises `TooMuchUnsent`, `EventTooLarge` or `FrameTooLarge`."""
         size = self._measured(body)
-        batch = self._cut() if self._batch.waiters or size >= BATCH_BYTES else self._batch
+        other = self._batch.waiters or self._batch.documents
+        batch = self._cut() if other or size >= BATCH_BYTES else self._batch
         batch.bodies.append(body)
         batch.size += size
         self._schedule()
         if batch.size >= BATCH_BYTES:
             self._cut()
 
-    def confirmed(self, bodies: Sequence[Body], *, single: bool) -> asyncio.Future[Any]:
+    def confirmed(
+        self, bodies: Sequence[Body], *, single: bool, documents: bool = False
+    ) -> asyncio.Future[Any]:
         """Publish what is to be confirmed, with a list of confirmations or (`single`) the only one.
 
         Raises `TooMuchUnsent`, `EventTooLarge` or `FrameTooLarge`.
@@ -173,23 +188,29 @@ class PublishQueue:
         if not bodies:
             waiter.future.set_result([])
         batch, count = self._batch, 0
-        if batch.bodies and not batch.waiters:
+        if batch.bodies and (not batch.waiters or batch.documents != documents):
             batch = self._cut()
+        batch.documents = documents
         for body, size in zip(bodies, sizes, strict=True):
             if size >= BATCH_BYTES and batch.bodies:  # it goes by itself, so that no frame is too large
                 if count:
                     batch.waiters.append((waiter, count))
-                batch, count = self._cut(), 0
+                batch, count = self._next_of(documents), 0
             batch.bodies.append(body)
             batch.size += size
             count += 1
             if batch.size >= BATCH_BYTES:
                 batch.waiters.append((waiter, count))
-                batch, count = self._cut(), 0
+                batch, count = self._next_of(documents), 0
         if count:
             batch.waiters.append((waiter, count))
         self._schedule()
         return waiter.future
+
+    def _next_of(self, documents: bool) -> PublishBatch:
+        batch = self._cut()
+        batch.documents = documents
+        return batch
 
     def _measured(self, body: Body) -> int:
         size = len(body.attributes) + len(body.payload or b"") + OVERHEAD
@@ -229,11 +250,15 @@ class PublishQueue:
         while self._waiting and connection is not None and not connection.paused:
             batch = self._waiting.popleft()
             self._waiting_size -= batch.size
+            if batch.documents and self._too_old is not None:
+                for waiter, _ in batch.waiters:
+                    waiter.fail(self._too_old)
+                continue
             number = 0
             if batch.waiters:
                 number = self._number()
                 self._unconfirmed[number] = batch
-            connection.put(_encode(_PublishBodies(batch.bodies, number, self._publisher)))
+            connection.put(batch.encoded(number, self._publisher))
             connection.write()  # now, so that it is known whether there is room for more
         self._too_much = self._waiting_size > self._limit
         if not self._waiting:
@@ -258,7 +283,7 @@ class PublishQueue:
 
     def refused(self, answer: Refused) -> bool:
         """Handles a refusal; returns whether it is of a batch. Who share one are then tried one by one."""
-        if answer.kind != _PUBLISH:
+        if answer.kind not in (_PUBLISH, _DOCUMENTS):
             return False
         batch = self._unconfirmed.pop(answer.number, None)
         if batch is None:
@@ -277,8 +302,14 @@ class PublishQueue:
 
     # Connections
 
-    def connected(self, connection: ClientConnection, max_frame: int) -> None:
-        """Handles a new connection: what was not confirmed is published again, before all else."""
+    def connected(
+        self, connection: ClientConnection, max_frame: int, too_old: PalioError | None = None
+    ) -> None:
+        """Handles a new connection: what was not confirmed is published again, before all else.
+
+        `too_old` says why documents cannot be, if so.
+        """
+        self._too_old = too_old
         again, self._unconfirmed = list(self._unconfirmed.values()), {}
         self._waiting.extendleft(reversed(again))
         self._waiting_size += sum(batch.size for batch in again)

@@ -28,7 +28,7 @@ from palio.protocol.durable.subscriptions import Attached, Changed, DurableReady
 from palio.protocol.greeting import PROTOCOL, Greet, Role, Welcome
 from palio.protocol.heartbeat import Ping, Pong
 from palio.protocol.invocations import Invoke
-from palio.protocol.requests import Accepted, Ended, Published, Ready, Refused
+from palio.protocol.requests import Accepted, Ended, PublishDocuments, Published, Ready, Refused
 from palio.protocol.subjects import subject_of
 from palio.protocol.vocabulary import KNOWN, LATER_REQUESTS
 
@@ -124,7 +124,7 @@ class ClientSession:
                 self._waiting.refuse(message.number, problem)
             else:
                 connection.say(message)
-        self.publishing.connected(connection, welcome.max_frame)
+        self.publishing.connected(connection, welcome.max_frame, self._unserved_kind(PublishDocuments))
 
     def _lost(self, connection: ClientConnection, reason: str) -> None:
         if connection is not self._connection:
@@ -254,10 +254,13 @@ class ClientSession:
 
     def _unserved(self, request: Any) -> BrokerTooOld | None:
         """What is wrong with a request that the broker does not know."""
-        kind = type(request)
-        if kind not in LATER_REQUESTS or kind.__name__.lower() in self._serves:
+        return self._unserved_kind(type(request), getattr(request, "what", ""))
+
+    def _unserved_kind(self, kind: type, what: str = "") -> BrokerTooOld | None:
+        name = kind.__name__.lower()
+        if kind not in LATER_REQUESTS or name in self._serves:
             return None
-        return BrokerTooOld(self.broker, getattr(request, "what", kind.__name__.lower()))
+        return BrokerTooOld(self.broker, what or name)
 
     async def _ask_now(self, request: Any, subject: str, on_loss: OnLoss, timeout: float | None) -> Any:
         future = self._waiting.add(request, on_loss, said=self.say(request))

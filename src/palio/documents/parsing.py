@@ -31,7 +31,7 @@ from palio.model.values import MAX_PAYLOAD_BYTES
 LIBXML_DEPTH: Final = 256
 LIBXML_NAME: Final = 50_000
 LIBXML_TEXT: Final = 10_000_000
-WORN: Final = 64 * 1_048_576  # bytes parsed; a thread holds less than that in names, and a new one costs 0.1 ms
+WORN: Final = 8 * 1_048_576  # bytes parsed; in names, they are up to 40 MiB, and a new thread costs 0.1 ms
 
 _PIECE: Final = 65_536  # what a document is counted by, so that it stops within one
 _RESOURCES: Final = (110, 114)  # libxml2's codes: a name too long, a limit of resources

@@ -21,14 +21,12 @@ from palio.documents.errors import DocumentRefused
 from palio.documents.extraction import Extraction, FoundValues
 from palio.documents.family import Family, FamilyPath
 from palio.documents.parsing import DocumentLimits, parse_document
+from palio.documents.reserved import FAMILY, KEY, REVISION
 from palio.documents.schemas import read_sources
 from palio.documents.validating import SchemaValidator
 from palio.documents.xpath import read_xpath
 from palio.model.values import Scalar, Value
 
-FAMILY: Final = "xml.family"
-KEY: Final = "xml.key"
-REVISION: Final = "xml.revision"
 # It is part of addresses and of keys in stores; the longest that are in use are web addresses.
 MAX_KEY_CHARACTERS: Final = 1_024
 

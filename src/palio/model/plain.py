@@ -4,6 +4,8 @@ A dict from names to bools, ints, floats and short strings is in its one form al
 flattened and rebuilt. Whatever is not clearly so is left to `Notification`, which also says what is wrong with
 it: what is accepted here, it accepts too, and gives the same bytes. The plainest of all are written by compiled
 code (`quick.pyx`), where there is any.
+
+`has_part` looks into bytes of attributes without reading them.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ import msgspec
 
 from palio.model.values import INT_MAX, INT_MIN, MAX_ATTRIBUTES, MAX_NAME_CHARACTERS, MAX_STRING_BYTES
 
+__all__ = ["encode_plain", "has_part"]
+
 # So many characters are never too many bytes.
 _SHORT = MAX_STRING_BYTES // 4
 
@@ -23,10 +27,14 @@ _encode = msgspec.msgpack.Encoder(order="sorted").encode
 
 try:
     from palio.model.quick import encode as _quick
+    from palio.model.quick import has_part
 except ImportError:  # without a compiler
 
     def _quick(attributes: dict[str, Any]) -> bytes | None:
         return None
+
+    def has_part(several: list[bytes], part: bytes) -> bool:
+        return any(part in one for one in several)
 
 
 def encode_plain(attributes: dict[str, Any]) -> bytes | None:

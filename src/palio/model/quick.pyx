@@ -5,11 +5,11 @@ It takes what `plain` takes, if all names are ASCII and the dict is small, and g
 ascending, every number in its shortest form. For everything else the answer is None, and `plain` goes on.
 """
 
-from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.dict cimport PyDict_Next, PyDict_Size
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint32_t, uint64_t
-from libc.string cimport memcmp, memcpy
+from libc.string cimport memchr, memcmp, memcpy
 
 cdef extern from "Python.h":
     int PyUnicode_CheckExact(object text)
@@ -157,3 +157,23 @@ def encode(dict attributes):
         else:
             return None
     return PyBytes_FromStringAndSize(<char *>room, to - room)
+
+
+def has_part(list several, bytes part):
+    """Whether one of several bytes has a part, of two bytes at least, within it."""
+    cdef Py_ssize_t size = PyBytes_GET_SIZE(part)
+    cdef const char *wanted = PyBytes_AS_STRING(part)
+    cdef const char *at
+    cdef const char *last
+    cdef bytes one
+    for one in several:
+        at = PyBytes_AS_STRING(one)
+        last = at + PyBytes_GET_SIZE(one) - size
+        while at <= last:
+            at = <const char *>memchr(at, wanted[0], last - at + 1)
+            if at == NULL:
+                break
+            if at[1] == wanted[1] and memcmp(at, wanted, size) == 0:
+                return True
+            at += 1
+    return False

@@ -31,7 +31,15 @@ from palio.protocol.envelope import Envelope
 from palio.protocol.inquiries import Inspect, Trace, Watch
 from palio.protocol.invocations import Invoke
 from palio.protocol.peers import Forward, Interest, Update
-from palio.protocol.requests import Advertise, Publish, Refused, Subscribe, Unadvertise, Unsubscribe
+from palio.protocol.requests import (
+    Advertise,
+    Publish,
+    PublishDocuments,
+    Refused,
+    Subscribe,
+    Unadvertise,
+    Unsubscribe,
+)
 from palio.protocol.vocabulary import AnyMessage
 
 
@@ -63,6 +71,12 @@ class _Forward(msgspec.Struct, frozen=True, tag="forward"):
 
 
 class _Publish(msgspec.Struct, frozen=True, tag="publish"):
+    notifications: tuple[Body, ...]
+    number: Number = 0
+    publisher: Annotated[str, msgspec.Meta(max_length=255)] = ""
+
+
+class _PublishDocuments(msgspec.Struct, frozen=True, tag="publishdocuments"):
     notifications: tuple[Body, ...]
     number: Number = 0
     publisher: Annotated[str, msgspec.Meta(max_length=255)] = ""
@@ -135,6 +149,10 @@ def _envelopes(read: tuple[_Envelope, ...]) -> tuple[Envelope, ...]:
     return tuple([envelope(o.origin, o.sequence, o.time, o.hops, o.entry, lazy(o.body), o.epoch) for o in read])
 
 
+def _notifications(read: _Publish | _PublishDocuments) -> tuple[Notification, ...]:
+    return (*map(Notification.of_body, read.notifications),)
+
+
 def _update(read: _Update) -> Update:
     add = tuple([(number, _wanted(form)) for number, form in read.add])
     advertise = tuple([(number, Advertisement.of_form(form)) for number, form in read.advertise])
@@ -152,9 +170,10 @@ def _wanted(form: bytes) -> Filter:
 # What msgspec reads, and what becomes of it.
 _READ: dict[type, tuple[type, Callable[[Any], Any]]] = {
     Forward: (_Forward, lambda read: Forward(_envelopes(read.envelopes))),
-    Publish: (
-        _Publish,
-        lambda read: Publish((*map(Notification.of_body, read.notifications),), read.number, read.publisher),
+    Publish: (_Publish, lambda read: Publish(_notifications(read), read.number, read.publisher)),
+    PublishDocuments: (
+        _PublishDocuments,
+        lambda read: PublishDocuments(_notifications(read), read.number, read.publisher),
     ),
     Update: (_Update, _update),
     Interest: (_Interest, lambda read: Interest(read.broker, _update(read.update), read.whole)),

@@ -64,6 +64,19 @@ class Publish(WireMessage, frozen=True):
     publisher: str = ""
 
 
+class PublishDocuments(WireMessage, frozen=True):
+    """Publish XML documents, each the payload of a notification, as `Publish` does.
+
+    Their broker reads them first: what the paths of their family find is added to the attributes, and what
+    cannot be read refuses all of them. It came into this version of the protocol later
+    (`vocabulary.LATER_REQUESTS`).
+    """
+
+    notifications: tuple[Notification, ...]
+    number: Number = 0
+    publisher: str = ""
+
+
 # The answers.
 
 

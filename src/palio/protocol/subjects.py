@@ -10,6 +10,7 @@ from palio.protocol.base import Numbered
 from palio.protocol.heartbeat import Ping
 from palio.protocol.inquiries import Inspect
 from palio.protocol.invocations import Invoke
+from palio.protocol.requests import PublishDocuments
 from palio.protocol.vocabulary import ClientMessage
 
 
@@ -24,7 +25,9 @@ def _invoked(request: Invoke) -> str:
     return f"{request.what} {request.number}"
 
 
-_CALLED = {kind: _called(kind) for kind in (*get_args(ClientMessage), Inspect, Ping)} | {Invoke: _invoked}
+_CALLED = {kind: _called(kind) for kind in (*get_args(ClientMessage), PublishDocuments, Inspect, Ping)} | {
+    Invoke: _invoked
+}
 
 
 def subject_of(request: Any) -> str:

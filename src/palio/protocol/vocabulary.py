@@ -50,7 +50,8 @@ _Greeting: TypeAlias = greeting.Greet | greeting.Welcome
 _Heartbeat: TypeAlias = heartbeat.Ping | heartbeat.Pong | heartbeat.Bye
 _Inspection: TypeAlias = inquiries.Inspect | inquiries.Inspected
 _Invocation: TypeAlias = invocations.Invoke | invocations.Invoked
-ConnectionMessage: TypeAlias = _Greeting | _Heartbeat | _Inspection | _Invocation | deliveries.Lost
+_Reading: TypeAlias = requests.PublishDocuments
+ConnectionMessage: TypeAlias = _Greeting | _Heartbeat | _Inspection | _Invocation | _Reading | deliveries.Lost
 AnyMessage: TypeAlias = (
     ClientMessage | AnyAnswer | BrokerMessage | ConnectionMessage | deliveries.Events | deliveries.Handed
 )
@@ -69,8 +70,8 @@ ANSWERS = TO_CLIENTS - _UNASKED - {deliveries.Events, deliveries.Handed, deliver
 OPTIONAL: frozenset[type] = frozenset({subscriptions.GapNoticed})
 KNOWN: tuple[str, ...] = tuple(sorted([kind.__name__.lower() for kind in OPTIONAL]))
 # What clients ask only of a broker that has said that it knows it: it came into this version later, too.
-LATER_REQUESTS: frozenset[type] = frozenset({invocations.Invoke})
+LATER_REQUESTS: frozenset[type] = frozenset({invocations.Invoke, requests.PublishDocuments})
 SERVED: tuple[str, ...] = tuple(sorted([kind.__name__.lower() for kind in LATER_REQUESTS]))
 # What a broker hears from clients, and from its neighbours.
-FROM_CLIENTS: frozenset[type] = frozenset({*get_args(ClientMessage), inquiries.Inspect, invocations.Invoke})
+FROM_CLIENTS: frozenset[type] = frozenset({*get_args(ClientMessage), inquiries.Inspect, *LATER_REQUESTS})
 FROM_BROKERS: frozenset[type] = frozenset(get_args(BrokerMessage))

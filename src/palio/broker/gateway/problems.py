@@ -24,7 +24,7 @@ _LONGEST_FIELD = 4_096
 
 _ERRORS_OF = {
     401: ("NotAuthenticated", "TokenExpired"),
-    403: ("NotAllowed", "NotAdvertised", "StrangeOrigin", "StrangePage", "StrangeHost"),
+    403: ("NotAllowed", "NotAdvertised", "ReservedAttribute", "StrangeOrigin", "StrangePage", "StrangeHost"),
     404: ("NotFound", "UnknownRequest", "UnknownSubscription", "NoSuchSubscription", "NotHome"),
     405: ("WrongMethod",),
     408: ("BodyTooSlow",),

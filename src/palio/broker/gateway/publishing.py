@@ -8,23 +8,37 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
 
+from palio.broker.documents.readers import brings_xml
 from palio.broker.extension import Extension, Route
 from palio.broker.gateway.call import IN_THREAD, Call
 from palio.broker.gateway.credentials import HttpCredentials
 from palio.broker.gateway.openapi import COMMON, Operation, Parameter, good
 from palio.broker.gateway.parameters import KEY, Key, read_key, read_number
 from palio.broker.gateway.visitor import Visitor
+from palio.documents.errors import DocumentTooLarge
 from palio.documents.event_format import XML_BATCH, XML_EVENT, XML_FORMATS
 from palio.model.body import MAX_PRIORITY
 from palio.model.errors import WrongParameter
-from palio.model.formats import BATCH, JSON, STRUCTURED, Message, Reading, read_message
+from palio.model.formats import (
+    BATCH,
+    BINARY,
+    JSON,
+    STRUCTURED,
+    Message,
+    Reading,
+    WrongMediaType,
+    is_xml,
+    media_type_of,
+    read_message,
+)
 from palio.model.notification import Notification
-from palio.protocol.requests import Publish, Published
+from palio.protocol.requests import Publish, PublishDocuments, Published
 
 if TYPE_CHECKING:
     from palio.broker.broker import BrokerServer
@@ -35,6 +49,9 @@ MAX_SESSIONS = 256
 THREADS = 2
 MAX_EVENTS = 50_000  # in one request
 SHORTEST_LIFETIME, LONGEST_LIFETIME = 0.001, 1e9
+
+
+XML = "application/xml"
 
 
 class Confirmed(msgspec.Struct, frozen=True):
@@ -88,6 +105,21 @@ PUBLISH = Operation(
 )
 
 
+PUBLISH_DOCUMENT = Operation(
+    summary="Publish an XML document",
+    description=(
+        "The body is a document, of a family that the broker knows by its root element. It is read and checked "
+        "once: what the paths of its family find become its attributes, and the document, byte for byte, the "
+        "payload. The answer is the confirmation; whatever is wrong is said with its line. Idempotency-Key or "
+        "id is as for events. XML may be sent to /events, too, and CloudEvents may have it as their data."
+    ),
+    parameters=(KEY, *_QUERY),
+    body={XML: str},
+    answers=good("The broker has taken it; with a journal, it is on disk.", Confirmed),
+    problems=(400, 408, 413, 415, 501, *COMMON),
+)
+
+
 class _Session(msgspec.Struct, eq=False):
     """A visitor that several requests share."""
 
@@ -104,11 +136,16 @@ class HttpPublishing:
         self._threads = asyncio.Semaphore(THREADS)
 
     def extension(self) -> Extension:
-        routes = (Route("POST", "/events", self._publish, PUBLISH),)
+        routes = (
+            Route("POST", "/events", self._publish, PUBLISH),
+            Route("POST", "/documents", self._publish_document, PUBLISH_DOCUMENT),
+        )
         return Extension(name="publishing", routes=routes, stop=self._stop)
 
     async def _publish(self, call: Call) -> Confirmed:
         """Publish what a request brings. Raises what is wrong with it, or what the broker refuses with."""
+        if is_document(call.headers.items()):
+            return await self._publish_document(call)
         reading = Reading(properties=read_properties(call), by_source=True, most=MAX_EVENTS)
         async with call.body() as body:
             message = Message.of(call.headers.items(), body)
@@ -117,19 +154,34 @@ class HttpPublishing:
             else:
                 async with self._threads:
                     notifications = await asyncio.to_thread(_read_and_encode, message, reading)
-            return await self._say(notifications, call.credentials)
+            kind = PublishDocuments if any(map(brings_xml, notifications)) else Publish
+            return await self._say(kind(notifications), call.credentials)
 
-    async def _say(self, notifications: tuple[Notification, ...], credentials: HttpCredentials) -> Confirmed:
+    async def _publish_document(self, call: Call) -> Confirmed:
+        """Publish a document. Raises what is wrong with it, or what the broker refuses with."""
+        media_type = media_type_of(call.headers.get("content-type", ""))
+        if not is_xml(media_type):
+            raise WrongMediaType(media_type, XML)
+        properties = read_properties(call)
+        size = self._broker.settings.documents.size
+        async with call.body() as body:
+            if len(body) > size:
+                raise DocumentTooLarge("size", size)
+            document = Notification({}, payload=body, **properties)
+            return await self._say(PublishDocuments((document,)), call.credentials)
+
+    async def _say(self, message: Publish | PublishDocuments, credentials: HttpCredentials) -> Confirmed:
         session = self._session(credentials)
         session.using += 1
         try:
             visitor = await asyncio.shield(session.visitor)
-            if not notifications:
+            if not message.notifications:
                 return Confirmed(self._broker.settings.name, (), visitor.journal)
-            answer: Published = await visitor.ask(Publish(notifications))
+            answer: Published = await visitor.ask(message)
         finally:
             session.using -= 1
-        sequences = answer.sequences or range(answer.sequence, answer.sequence + len(notifications))
+        count = len(message.notifications)
+        sequences = answer.sequences or range(answer.sequence, answer.sequence + count)
         return Confirmed(answer.origin, tuple(sequences), visitor.journal)
 
     def _session(self, credentials: HttpCredentials) -> _Session:
@@ -149,6 +201,15 @@ class HttpPublishing:
     async def _stop(self) -> None:
         while self._sessions:
             _end(self._sessions.popitem()[1])
+
+
+def is_document(headers: Iterable[tuple[str, str]]) -> bool:
+    """Whether a request says that its body is XML, and no CloudEvent."""
+    message = Message.of(headers, b"")
+    named = message.media_type
+    if not is_xml(named) or any(named in one.media_types for one in XML_FORMATS):
+        return False
+    return not BINARY.describes(message)
 
 
 def _is_over(session: _Session) -> bool:

@@ -115,6 +115,12 @@ EXAMPLE = """\
 #retention = 3600.0
 #abandon_after = 2592000.0
 
+# XML documents (palio[xml]): how many are read at the same time, for each of which up to 128 MiB are needed,
+# and bytes of one.
+#[documents]
+#workers = 2
+#size = 1048576
+
 # HTTP beyond health and metrics: bytes of one request, and of all that are being read; seconds until it must
 # have come, between signs of life on an event stream, and until a reader that takes nothing is cut off.
 # origins: web pages of other places that may call. hosts: more names of a broker that is for this machine only.

@@ -13,6 +13,7 @@ from typing import Annotated, TypeAlias
 import msgspec
 import typer
 
+from palio.cli.events.pub_documents import DocumentWishes, publish_files
 from palio.cli.events.pub_sources import WINDOW, Lines, filled, paced, repeated
 from palio.cli.input.events import Complaints
 from palio.cli.input.lines import STANDARD_INPUT, LineFile
@@ -40,6 +41,7 @@ EPILOG = help_epilog(
     """palio pub '{"symbol": "ACME", "price": 101.5, "tags": ["a", "b"]}'""",
     "palio pub sensor=s-{random:1:9} value={random:0.0:40.0} --count 100",
     "palio pub < examples/events.jsonl",
+    "palio pub --xml card-1.xml card-2.xml",
 )
 _MOST_NAMED = 20  # attributes that are named as not seen by filters
 Batches: TypeAlias = AsyncIterator[list[Notification]]
@@ -77,6 +79,9 @@ def pub(
     ] = None,
     lifetime: Annotated[str | None, option("SPAN", "When it need not be delivered any more: 30s, 1h.")] = None,
     priority: Annotated[int | None, typer.Option(min=0, max=9, help="9 is delivered first.")] = None,
+    xml: Annotated[
+        bool, flag("--xml", "EVENT are files of XML documents; - or nothing: one on standard input.")
+    ] = False,
     template: Annotated[
         bool | None, flag("--template/--raw", "Fill in {n} and so on. By default in arguments only.")
     ] = None,
@@ -93,9 +98,20 @@ def pub(
     filter can select, such as a list of objects, is named on standard error.
 
     A line of standard input that is no event is reported; the rest goes on,
-    and the exit code is 3.
+    and the exit code is 3. So it is with a document (--xml) that the broker
+    refuses; what it reads of the others is what the paths of their family find.
     """
     seconds = None if lifetime is None else parse_span(lifetime)
+    if xml:
+        if count != 1 or rate is not None or template is not None or no_wait:
+            raise typer.BadParameter("--count, --rate, --template, --raw and --no-wait are not for documents.")
+        _publish_files(
+            server,
+            event or [STANDARD_INPUT],
+            DocumentWishes(id, seconds, priority, publisher, as_json),
+            quiet=quiet,
+        )
+        return
     wanted = PublishWishes(id, seconds, priority, publisher, not no_wait, as_json)
     if event and event != [STANDARD_INPUT]:
         source = repeated(parse_event(event), count, wanted.id, template=template is not False)
@@ -120,6 +136,16 @@ def pub(
             sentence = f"Filters do not see {names}: it is delivered, but cannot be filtered."
             say(sentence, "yellow")
     if bad:
+        raise typer.Exit(ExitCode.BAD_INPUT)
+
+
+def _publish_files(server: str | None, files: list[str], wanted: DocumentWishes, *, quiet: bool) -> None:
+    if wanted.id is not None and len(files) > 1:
+        raise typer.BadParameter("An id is for one document; name one file.")
+    tally = run(publish_files(server, files, wanted, quiet=quiet))
+    if not quiet:
+        say(tally.summary())
+    if tally.refused:
         raise typer.Exit(ExitCode.BAD_INPUT)
 
 

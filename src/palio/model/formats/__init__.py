@@ -6,7 +6,16 @@ module of this folder and a line in `registry`; gateway, command line and Spark 
 
 from palio.model.formats.binary import BINARY
 from palio.model.formats.documents import from_document, to_json
-from palio.model.formats.form import FileFormat, Format, Message, Occurrence, Reading, is_json, media_type_of
+from palio.model.formats.form import (
+    FileFormat,
+    Format,
+    Message,
+    Occurrence,
+    Reading,
+    is_json,
+    is_xml,
+    media_type_of,
+)
 from palio.model.formats.lines import JSON_LINES
 from palio.model.formats.plain import JSON, PLAIN_JSON
 from palio.model.formats.registry import WrongMediaType, file_format, format_of, read_message
@@ -29,6 +38,7 @@ __all__ = [
     "format_of",
     "from_document",
     "is_json",
+    "is_xml",
     "media_type_of",
     "read_message",
     "to_json",

@@ -108,3 +108,8 @@ def media_type_of(content_type: str) -> str:
 def is_json(media_type: str) -> bool:
     """Whether data of this type is JSON."""
     return media_type.endswith(("/json", "+json"))
+
+
+def is_xml(media_type: str) -> bool:
+    """Whether data of this type is XML (RFC 7303)."""
+    return media_type in ("application/xml", "text/xml") or media_type.endswith("+xml")

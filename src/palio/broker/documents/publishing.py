@@ -1,0 +1,74 @@
+"""`DocumentPublishing`: what clients publish as XML is read, and then published as any notification.
+
+    PublishDocuments ──guard──> workers ──guard──> Publish, as of any client
+
+1. What has come behind a message on its connection waits until its documents are read: a session's events keep
+   their order, whatever they are.
+2. All documents of a message are published, or none; what is wrong with the first that is refuses them.
+3. Rights are about content, so they are looked at when a document has been read; before, only whether somebody
+   may publish at all, and how much.
+4. Attributes that say what was read (`RESERVED`) come from reading only: no client gives them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from palio.broker.documents.workers import DocumentWorkers, ReadingJob
+from palio.model.effort import Meter
+from palio.model.errors import PalioError
+from palio.model.notification import Notification
+from palio.protocol.requests import Publish, PublishDocuments
+
+if TYPE_CHECKING:
+    from palio.broker.connection import BrokerConnection
+    from palio.broker.intake import Intake
+    from palio.broker.request_guard import RequestGuard
+
+
+class DocumentPublishing:
+    """Takes documents of clients, has them read, and hands on what they say."""
+
+    def __init__(
+        self,
+        workers: DocumentWorkers,
+        read: Callable[[Notification], Notification],
+        guard: RequestGuard,
+        intake: Intake,
+    ) -> None:
+        """`read` says what a notification is once the document in it has been read; it is called in threads."""
+        self._workers = workers
+        self._read = read
+        self._guard = guard
+        self._intake = intake
+
+    def take(self, connection: BrokerConnection, message: PublishDocuments, size: int) -> None:
+        """Handles a request, which came in so many bytes."""
+        operation = self._intake.begin(message, connection, size)
+        try:
+            message = self._guard.documents(message, connection.principal, connection.name)
+        except PalioError as problem:
+            self._intake.refuse(connection, message, problem, operation)
+            return
+
+        def done(read: list[Notification], problem: Exception | None) -> None:
+            connection.go_on(lambda meter: publish(read, problem, meter))
+
+        def publish(read: list[Notification], problem: Exception | None, meter: Meter) -> None:
+            try:
+                if problem is not None:
+                    raise problem
+                several = Publish(tuple(read), message.number, message.publisher)
+                self._intake.publish_read(connection, several, size, meter, operation)
+            except PalioError as refused:
+                self._intake.refuse(connection, message, refused, operation)
+
+        connection.hold(size)
+        steps = [partial(self._read, one) for one in message.notifications]
+        self._workers.add(ReadingJob(connection.owner, steps, done))
+
+    def stop(self) -> None:
+        """Nothing more is read."""
+        self._workers.stop()

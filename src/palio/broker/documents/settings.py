@@ -1,0 +1,17 @@
+"""The settings of documents (`[documents]`)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+
+from palio.model.values import MAX_PAYLOAD_BYTES
+
+
+class DocumentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How documents are read. Each that is being read needs memory for its tree (`memory`)."""
+
+    # Documents that are read at a time: only while it parses and validates, lxml lets other threads work.
+    workers: Annotated[int, msgspec.Meta(ge=1, le=64)] = 2
+    size: Annotated[int, msgspec.Meta(ge=1, le=MAX_PAYLOAD_BYTES)] = MAX_PAYLOAD_BYTES  # bytes of one document
