@@ -9,7 +9,7 @@ import re
 from fractions import Fraction
 
 from palio import Filter, FilterTooLarge, Notification
-from palio.language import read_filter
+from palio.language import UnwritableCondition, read_filter, write_filter
 
 NAMES = ("a", "b", "c", "JMSPriority")
 INTEGERS = (0, 1, 2, 3, -1, 7, 100, 2**53 + 1, 2**63 - 1, -(2**63))
@@ -270,7 +270,10 @@ def alike(text: str, pattern: str, escape: str | None) -> bool:
 
 
 def check(random, messages: int = 10) -> None:
-    """A selector drawn at random selects what makes it true, as it is and written in our own language."""
+    """A selector drawn at random selects what makes it true, as it is and written in our own language.
+
+    So does what it is written as again, if it is.
+    """
     tree = selector(random)
     text = written(random, tree)
     try:
@@ -279,10 +282,16 @@ def check(random, messages: int = 10) -> None:
         return
     again = Filter.parse(str(filter))
     assert again == filter, f"{text!r} is {str(filter)!r}, which is read as {str(again)!r}."
+    try:
+        back = read_filter(write_filter(filter, "jms"), "jms")
+    except UnwritableCondition:
+        back = filter
+    assert back == filter, f"{text!r} is written as {write_filter(filter, 'jms')!r}, which means {str(back)!r}."
     for _ in range(messages):
         properties = message(random)
         said = truth(tree, properties)
         selected = filter.matches(Notification(properties))
+        assert selected == back.matches(Notification(properties))
         assert selected == (said is True), (
             f"{text!r} is {said} of {properties!r}; {str(filter)!r} says {selected}."
         )

@@ -74,6 +74,7 @@ OWN_TEXTS = {
     "matching/index.py",
     "sim/cost/clients.py",
     "sim/faults/takers.py",
+    "sim/shared/world.py",
     "sim/workloads.py",
     "spark/lake/rewriting.py",
     "spark/lake/table.py",

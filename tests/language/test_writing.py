@@ -22,6 +22,9 @@ from palio.model.expression import And, Condition
 from tests.generators import GLOBS, Maker
 from tests.language.test_eventbridge import PATTERNS
 from tests.language.test_mqtt import LEVELS
+from tests.selectors import check as check_selector
+from tests.selectors import selector
+from tests.selectors import written as selector_text
 from tests.slices import examples
 
 
@@ -65,6 +68,27 @@ def test_every_topic_filter_is_written_again(levels, open_end, seed, conditional
     assert read_filter(write_filter(f, "mqtt"), "mqtt") == f
 
 
+@examples(300)
+@given(st.randoms(use_true_random=False))
+def test_a_selector_is_written_again_as_one_that_selects_the_same(random):
+    check_selector(random, 3)
+
+
+def test_nearly_every_selector_is_written_again():
+    written = refused = 0
+    for seed in range(300):
+        random = Random(seed)
+        with suppress(FilterTooLarge):
+            f = read_filter(selector_text(random, selector(random)), "jms")
+            try:
+                write_filter(f, "jms")
+                written += 1
+            except UnwritableCondition:
+                refused += 1
+    assert written > 250
+    assert refused < 10
+
+
 @examples(60)
 @given(PATTERNS)
 def test_every_pattern_is_written_again_that_names_each_attribute_once(pattern):
@@ -87,6 +111,21 @@ def test_every_pattern_is_written_again_that_names_each_attribute_once(pattern):
         ("mqtt", 'topic = "a?b"', '+?topic = "a?b"'),
         ("mqtt", 'topic = "a+/b" and n = 5', '#?n = 5 and topic = "a+/b"'),
         ("mqtt", 'topic = "a/b" and (n = 5 or m = 6)', "a/b?m = 6 or n = 5"),
+        ("jms", 'symbol = "IBM" and price > 100', "price > 100 AND symbol = 'IBM'"),
+        ("jms", 'x = "it\'s" or absent(y) and z = true', "x = 'it''s' OR (y IS NULL AND z = TRUE)"),
+        ("jms", "a = 1 and (b = 2 or c between -5 and 7.5)", "a = 1 AND (b = 2 OR c BETWEEN -5 AND 7.5)"),
+        ("jms", 'string x != "a"', "x <> 'a'"),
+        ("jms", 'string x != "a" and not x contains "b"', "x <> 'a' AND x NOT LIKE '%b%'"),
+        ("jms", 'x contains "50%"', "x LIKE '%50!%%' ESCAPE '!'"),
+        ("jms", "x in (1, 2) or x < -9", "x IN (1, 2) OR x < -9"),
+        ("jms", "exists(int x) or exists(float x)", "x < 0 OR x >= 0"),
+        ("jms", "price * (1 - discount) > 5", "price * (1 - discount) > 5"),
+        ("jms", "bid < ask and not exists(bool bid)", "bid < ask"),
+        ("jms", "bid < ask and not exists(bool ask)", "ask > bid"),
+        ("jms", "bid < ask or ask < bid", "ask <> bid"),
+        ("jms", "`not` = 5 and `a]b[` = 6", "[a]]b[[] = 6 AND [not] = 5"),
+        ("jms", "true", "TRUE"),
+        ("jms", "false", "FALSE"),
         ("eventbridge", "exists(a) and absent(b.c)", '{"a":[{"exists":true}],"b":{"c":[{"exists":false}]}}'),
         (
             "eventbridge",
@@ -115,6 +154,17 @@ def test_what_a_filter_is_written_as(dialect, text, written):
         ("mqtt", 'topic = "$share/x/y"', 'topic = "$share/x/y"'),
         ("mqtt", 'topic = "a" or n = 5', "n = 5"),
         ("mqtt", "true", "true"),
+        ("jms", "x = 5 and price != 5", "price != 5"),
+        ("jms", "int price >= 6", "int price >= 6"),
+        ("jms", 'tags has "x" and y = 5', 'tags has "x"'),
+        ("jms", "d > 2026-01-01T00:00:00Z", "d > 2026-01-01T00:00:00Z"),
+        ("jms", 'x matches "a/*"', 'x matches "a/*"'),
+        ("jms", 'x regex "[ab]+"', 'x regex "[ab]+"'),
+        ("jms", 'x = "A" ignoring case', 'x = "A" ignoring case'),
+        ("jms", "a < b", "a < b"),
+        ("jms", "abs(x) > 5", "abs(x) > 5"),
+        ("jms", "a != b", "a != b"),
+        ("jms", "not (a * b > 5)", "not a * b > 5"),
         ("eventbridge", "a = 5 and (b = 5 or b has 5)", "a = 5"),
         ("eventbridge", "b = 5 or b has 6", "b = 5 or b has 6"),
         ("eventbridge", "d = 2026-01-01T00:00:00Z", "d = 2026-01-01T00:00:00Z"),

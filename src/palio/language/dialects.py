@@ -10,7 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from palio.language import cesql, eventbridge, eventbridge_writing, jms, mqtt, mqtt_writing, subscriptions_api
+from palio.language import (
+    cesql,
+    eventbridge,
+    eventbridge_writing,
+    jms,
+    jms_writing,
+    mqtt,
+    mqtt_writing,
+    subscriptions_api,
+)
 from palio.language.errors import UnknownDialect, UnwritableDialect, WrongDialectText
 from palio.model.errors import FilterSyntaxError
 from palio.model.filter import Filter
@@ -34,6 +43,7 @@ WRITERS: Mapping[str, Callable[[Filter], str]] = MappingProxyType(
     {
         PALIO: str,
         EVENTBRIDGE: eventbridge_writing.write_event_pattern,
+        "jms": jms_writing.write_selector,
         "mqtt": mqtt_writing.write_topic_filter,
     }
 )

@@ -70,7 +70,7 @@ _TOKENS = re.compile(
     )""",
     re.VERBOSE | re.DOTALL,
 )
-_KEYWORDS = frozenset(("NOT", "AND", "OR", "BETWEEN", "LIKE", "IN", "IS", "NULL", "ESCAPE", "TRUE", "FALSE"))
+KEYWORDS = frozenset(("NOT", "AND", "OR", "BETWEEN", "LIKE", "IN", "IS", "NULL", "ESCAPE", "TRUE", "FALSE"))
 # Of the longest integer of 64 bits, which is written in binary, with what stands before it.
 _MOST_DIGITS = 67
 _SIGNS = {"=": "equal", "<": "less", "<=": "less_or_equal", ">": "greater", ">=": "greater_or_equal"}
@@ -115,7 +115,7 @@ class _SelectorReader:
         kind, raw = found.lastgroup, found[found.lastindex or 0]
         self._raw = self._token = raw
         self._at = found.end() - len(raw)
-        if kind == "word" and raw.upper() in _KEYWORDS:
+        if kind == "word" and raw.upper() in KEYWORDS:
             kind, self._token = "keyword", raw.upper()
         self._kind = kind
         if kind == "unreadable":
