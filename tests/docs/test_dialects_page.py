@@ -61,7 +61,7 @@ def test_every_example_is_written_again(page):
 
 def test_every_command_says_what_the_page_says(page, command):
     parts = [part for one in blocks(page, "console") for part in re.split(r"^\$ ", one, flags=re.MULTILINE)[1:]]
-    assert len(parts) == 11
+    assert len(parts) == 12
     for part in parts:
         line, _, printed = part.partition("\n")
         result = command(*shlex.split(line)[1:])

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import palio
-from palio.language import MissingFunction, WrongDialectText, read_filter
+from palio.language import MissingFunction, UnwritableCondition, WrongDialectText, read_filter, write_filter
 from palio.language.cesql.compiling import compiled
 from palio.language.cesql.reader import read_cesql
 from palio.language.cesql.shortcut import short
@@ -344,6 +344,38 @@ def test_it_selects_what_the_specification_says(expression, several):
         expected = selects(expression, event)
         assert found.matches(notification) == expected, (text, event, str(found))
         assert travelled.matches(notification) == expected
+
+
+@examples(150)
+@given(plain | wild, st.lists(events, min_size=4, max_size=10))
+def test_it_is_written_again_as_what_selects_the_same_or_refused(expression, several):
+    try:
+        text = write_filter(read_filter(written(expression), "cesql"), "cesql")
+    except UnwritableCondition:
+        return
+    found = read_filter(text, "cesql")
+    for event in several:
+        assert found.matches(palio.Notification(event)) == selects(expression, event), (text, event)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a < 5 OR b > 7",
+        "x = 5 OR type = 'a'",
+        "type = 'a' OR x = 5",
+        "NOT (a < b) AND hop >= 10",
+        "a = b XOR c = 'x'",
+        "type LIKE '1%' AND INT(x) % 5 = -(2 - y)",
+        "(x + 5) * -3 > 7 AND x IN (y, 'a', 5)",
+        "CONCAT(x, 'it\\'s \"so\"') = ABS(z) AND NOT EXISTS w",
+        "fatal AND NOT done",
+        "fatal",
+    ],
+)
+def test_expressions_of_people_are_written_again(text):
+    f = read_filter(text, "cesql")
+    assert read_filter(write_filter(f, "cesql"), "cesql") == f
 
 
 simple = st.one_of(

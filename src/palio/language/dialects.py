@@ -42,6 +42,7 @@ DIALECTS: Mapping[str, Callable[[str], Filter]] = MappingProxyType(
 WRITERS: Mapping[str, Callable[[Filter], str]] = MappingProxyType(
     {
         PALIO: str,
+        "cesql": cesql.write_expression,
         EVENTBRIDGE: eventbridge_writing.write_event_pattern,
         "jms": jms_writing.write_selector,
         "mqtt": mqtt_writing.write_topic_filter,

@@ -48,7 +48,7 @@ _TOKEN = re.compile(
 )
 _KEYWORDS = frozenset(("AND", "OR", "XOR", "NOT", "LIKE", "IN", "EXISTS", "TRUE", "FALSE"))
 # How strongly an operator binds, and its function.
-_BINARY = {
+BINARY = {
     "AND": (0, "cesql.and"),
     "OR": (0, "cesql.or"),
     "XOR": (0, "cesql.xor"),
@@ -68,7 +68,7 @@ _BINARY = {
 # With as many operands as they are given; in parentheses or not, they come to the same.
 _CHAINS = ("cesql.and", "cesql.or")
 _TESTS = ("LIKE", "IN", "NOT")
-_BUILT_IN = {
+BUILT_IN = {
     name: f"cesql.{name.lower()}"
     for name in (
         *("INT", "BOOL", "STRING"),
@@ -131,7 +131,7 @@ class _Reader:
     def joined(self, weakest: int, depth: int) -> Formula:
         """What is joined by operators that bind at least so strongly."""
         found = self.tested(depth)
-        while (joint := _BINARY.get(self.word)) is not None and joint[0] >= weakest:
+        while (joint := BINARY.get(self.word)) is not None and joint[0] >= weakest:
             strength, function = joint
             self.step()
             operand = self.joined(strength + 1, depth)
@@ -203,7 +203,7 @@ class _Reader:
         name, word = self.text, self.word
         self.step()
         operands = self._several(depth, 0)
-        function = _BUILT_IN.get(word)
+        function = BUILT_IN.get(word)
         if function is None:
             raise MissingFunction(self.given, at + 1, f"there is no function {name[:40]!r}.", _meant(word))
         known = FUNCTIONS[function]
@@ -317,8 +317,8 @@ class _Reader:
 
 
 def _meant(word: str) -> str:
-    close = difflib.get_close_matches(word, list(_BUILT_IN), 1)
-    return f"Did you mean {close[0]}?" if close else f"There are {', '.join(_BUILT_IN)}."
+    close = difflib.get_close_matches(word, list(BUILT_IN), 1)
+    return f"Did you mean {close[0]}?" if close else f"There are {', '.join(BUILT_IN)}."
 
 
 def _operands(count: int) -> str:
