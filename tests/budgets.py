@@ -29,7 +29,7 @@ BUDGETS = {
     "model": 25,
     "routing": 25,
     "security": 20,
-    "soap": 15,
+    "soap": 20,
 }
 OTHERS = 30  # all other folders together
 

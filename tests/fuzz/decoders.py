@@ -9,11 +9,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import h11
 from starlette.requests import Request
 
+from palio.broker.access import Access
 from palio.broker.access.tokens import Token, check_token
 from palio.broker.gateway.call import Call
 from palio.broker.gateway.credentials import bearer
@@ -25,7 +27,13 @@ from palio.broker.gateway.settings import GatewaySettings
 from palio.broker.gateway.sinks import require_form
 from palio.broker.gateway.stream_request import read_position, read_wanted, write_position
 from palio.broker.gateway.subscriptions import filter_of, read_definition
+from palio.broker.soap.content import content_filter
+from palio.broker.soap.envelope import SoapVersion, read_envelope, write_fault
+from palio.broker.soap.termination import read_term
+from palio.broker.soap.topics import topic_filter
+from palio.broker.soap.username_token import UsernameTokens
 from palio.documents.event_format import XML_FORMATS
+from palio.documents.parsing import parse_document
 from palio.language import read_filter
 from palio.matching import MatchIndex
 from palio.model import jsontext
@@ -48,6 +56,7 @@ from palio.protocol.vocabulary import FROM_CLIENTS
 
 _SECRET = "A" * 43
 _TOKENS = {"0123456789ab": Token("0123456789ab", "desk", hashlib.sha256(_SECRET.encode()).hexdigest(), 0.0)}
+_USERNAMES = UsernameTokens(Access(Path("there-is-no-such-folder"), lambda: 0.0), lambda: 0.0)
 _GUARD = OriginGuard(GatewaySettings(origins=("https://shop.example",), hosts=("broker",)), local=True)
 _READING = Reading(by_source=True, most=50_000)
 _Read = TypeVar("_Read")
@@ -272,6 +281,27 @@ def sinks(data: bytes) -> None:
         assert url.password is None
 
 
+def envelopes(data: bytes) -> None:
+    """A request of SOAP: who calls, what is selected, until when; what is wrong is a fault that XML can be."""
+    try:
+        request = read_envelope(data)
+        _USERNAMES.token_of(request.security)
+        for one in request.operation.iter():
+            if not isinstance(one.tag, str):
+                continue
+            dialect, text = one.get("Dialect", ""), "".join(one.itertext())
+            for read in (topic_filter, content_filter):
+                with contextlib.suppress(PalioError):
+                    Filter.parse(read(text, dialect, one.nsmap))
+            with contextlib.suppress(PalioError):
+                assert read_term(text, 0.0) > 0.0
+    except PalioError as problem:
+        for version in SoapVersion:
+            status, content = write_fault(version, problem, relates_to=data.decode("utf-8", "replace"))
+            assert 400 <= status <= 500
+            assert parse_document(content).getroot().tag == f"{{{version.namespace}}}Envelope"
+
+
 def tokens(data: bytes) -> None:
     """`Authorization`: only the one secret opens."""
     given = data.decode("latin-1")
@@ -308,6 +338,7 @@ DECODERS: dict[str, Callable[[bytes], None]] = {
         json,
         events,
         requests,
+        envelopes,
         subscriptions,
         sinks,
         tokens,

@@ -31,6 +31,7 @@ class Gateway:
         self._sinks = Sinks(broker.settings.gateway, broker.settings.name)
         self._soap = broker.settings.soap.enabled
         self._subscriptions = Subscriptions(broker, broker.keeper(), self._sinks, self._modes())
+        self._publishing = HttpPublishing(broker)
         self._streams = Streams(broker, self._subscriptions.filter_named)
 
     def _modes(self) -> PushModes:
@@ -48,12 +49,12 @@ class Gateway:
             return ()
         from palio.broker.soap.extension import soap  # noqa: PLC0415 (it needs lxml)
 
-        return (soap(self._broker, self._subscriptions),)
+        return (soap(self._broker, self._subscriptions, self._publishing.say),)
 
     def extensions(self) -> tuple[Extension, ...]:
         broker, serve = self._broker, partial(websocket.serve, self._broker)
         return (
-            HttpPublishing(broker).extension(),
+            self._publishing.extension(),
             self._streams.extension(),
             Resources(self._subscriptions, self._sinks).extension(),
             Guide(broker).extension(),

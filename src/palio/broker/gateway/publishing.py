@@ -155,7 +155,7 @@ class HttpPublishing:
                 async with self._threads:
                     notifications = await asyncio.to_thread(_read_and_encode, message, reading)
             kind = PublishDocuments if any(map(brings_xml, notifications)) else Publish
-            return await self._say(kind(notifications), call.credentials)
+            return await self.say(kind(notifications), call.credentials)
 
     async def _publish_document(self, call: Call) -> Confirmed:
         """Publish a document. Raises what is wrong with it, or what the broker refuses with."""
@@ -168,9 +168,10 @@ class HttpPublishing:
             if len(body) > size:
                 raise DocumentTooLarge("size", size)
             document = Notification({}, payload=body, **properties)
-            return await self._say(PublishDocuments((document,)), call.credentials)
+            return await self.say(PublishDocuments((document,)), call.credentials)
 
-    async def _say(self, message: Publish | PublishDocuments, credentials: HttpCredentials) -> Confirmed:
+    async def say(self, message: Publish | PublishDocuments, credentials: HttpCredentials) -> Confirmed:
+        """Publish for whoever shows these credentials. Raises what the broker refuses with."""
         session = self._session(credentials)
         session.using += 1
         try:

@@ -76,8 +76,8 @@ class SoapRequest(msgspec.Struct, frozen=True):
 
 
 def version_of(content_type: str) -> SoapVersion:
-    """The version that a request is of by its media type; what is no XML is answered in 1.2."""
-    return SoapVersion.V11 if content_type.strip().lower().startswith("text/xml") else SoapVersion.V12
+    """The version that a request is of by its media type, or that of its parts; what says none is of 1.2."""
+    return SoapVersion.V11 if "text/xml" in content_type.lower() else SoapVersion.V12
 
 
 def read_envelope(content: bytes) -> SoapRequest:

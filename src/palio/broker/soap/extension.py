@@ -8,6 +8,7 @@ from palio.broker.extension import Extension, Job, Route
 from palio.broker.gateway.subscriptions import Subscriptions
 from palio.broker.soap.notification import PRODUCER, PULL_POINTS, SUBSCRIPTIONS, WsNotification
 from palio.broker.soap.onvif import DEVICE, EVENTS, SUBSCRIPTION, Onvif
+from palio.broker.soap.publishing import Say, SoapPublishing
 from palio.broker.soap.pull_points import PullPoints
 from palio.broker.soap.service import SoapEndpoints
 from palio.broker.soap.subscribing import SoapSubscribing
@@ -18,18 +19,18 @@ if TYPE_CHECKING:
 _SWEPT_EVERY = 1.0  # seconds, as often as subscriptions end
 
 
-def soap(broker: BrokerServer, subscriptions: Subscriptions) -> Extension:
-    """Everything that is spoken in SOAP, over the subscriptions of the gateway."""
+def soap(broker: BrokerServer, subscriptions: Subscriptions, say: Say) -> Extension:
+    """Everything that is spoken in SOAP, over the subscriptions of the gateway; `say` publishes."""
     points = PullPoints(broker, subscriptions)
     subscribing = SoapSubscribing(broker, subscriptions, points)
-    onvif, notification = Onvif(broker, subscribing), WsNotification(subscribing)
+    onvif, notification = Onvif(broker, subscribing), WsNotification(subscribing, SoapPublishing(say))
     endpoints = SoapEndpoints(broker)
     routes = (
         endpoints.route(DEVICE, onvif.device()),
         endpoints.route(EVENTS, onvif.events()),
         endpoints.route(SUBSCRIPTION, onvif.subscription()),
         Route("GET", PRODUCER, notification.describe, open=True, reads=True),
-        endpoints.route(PRODUCER, notification.producer()),
+        endpoints.route(PRODUCER, notification.producer() + notification.consumer()),
         endpoints.route(SUBSCRIPTIONS, notification.subscription()),
         endpoints.route(PULL_POINTS, notification.pull_point()),
     )

@@ -30,13 +30,13 @@ _XML_START = re.compile(rb"\s*(\xef\xbb\xbf)?\s*<")
 def notification_message(envelope: Envelope, reference: str = "") -> Element:
     """One event, with the address of the subscription that it is sent for."""
     notification = envelope.notification
-    topic = topic_of(notification)
+    topic, document = topic_of(notification), document_of(notification)
     return make(
         WSNT,
         "NotificationMessage",
         make(WSNT, "SubscriptionReference", make(WSA, "Address", reference)) if reference else None,
         make(WSNT, "Topic", topic, Dialect=TOPIC_CONCRETE) if topic else None,
-        make(WSNT, "Message", document_of(notification) or items_of(envelope)),
+        make(WSNT, "Message", items_of(envelope) if document is None else document),
     )
 
 

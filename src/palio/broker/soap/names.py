@@ -16,6 +16,7 @@ TDS = "http://www.onvif.org/ver10/device/wsdl"
 TEV = "http://www.onvif.org/ver10/events/wsdl"
 TT = "http://www.onvif.org/ver10/schema"
 TER = "http://www.onvif.org/ver10/error"
+XOP = "http://www.w3.org/2004/08/xop/include"
 PALIO = "urn:palio:error"
 
 # Dialects of topic expressions, and of filters over the content of messages.

@@ -15,6 +15,7 @@ from starlette.responses import Response
 
 from palio.broker.soap.elements import Element, make
 from palio.broker.soap.names import WSA, WSNT
+from palio.broker.soap.publishing import SoapPublishing
 from palio.broker.soap.service import SoapCall, SoapOperation
 from palio.broker.soap.subscribing import SoapSubscribing
 from palio.broker.soap.wsdl import wsdl
@@ -30,14 +31,20 @@ _PULL_POINT = re.compile(r"pullpoint-[0-9a-f]{16}")
 class WsNotification:
     """The endpoints of WS-BaseNotification."""
 
-    def __init__(self, subscribing: SoapSubscribing) -> None:
+    def __init__(self, subscribing: SoapSubscribing, publishing: SoapPublishing) -> None:
         self._subscribing = subscribing
+        self._publishing = publishing
 
     def producer(self) -> tuple[SoapOperation, ...]:
         return (
             SoapOperation(WSNT, "Subscribe", f"{_PORTS}/NotificationProducer", self._subscribe),
             SoapOperation(WSNT, "CreatePullPoint", f"{_PORTS}/CreatePullPoint", self._create_pull_point),
         )
+
+    def consumer(self) -> tuple[SoapOperation, ...]:
+        """What publishers call: to them, a broker is a consumer."""
+        port = f"{_PORTS}/NotificationConsumer"
+        return (SoapOperation(WSNT, "Notify", port, self._publishing.notify, one_way=True),)
 
     def subscription(self) -> tuple[SoapOperation, ...]:
         subscribing, pausable = self._subscribing, f"{_PORTS}/PausableSubscriptionManager"
@@ -58,10 +65,12 @@ class WsNotification:
         """The WSDL of all of this, with the address by which the broker was called."""
         ports = {
             "NotificationProducer": self.producer(),
+            "NotificationConsumer": self.consumer(),
             "SubscriptionManager": self.subscription(),
             "PullPoint": self.pull_point(),
         }
-        content = wsdl(ports, {"NotificationProducer": f"{call.base}{PRODUCER}"})
+        address = f"{call.base}{PRODUCER}"
+        content = wsdl(ports, {"NotificationProducer": address, "NotificationConsumer": address})
         return Response(content, media_type="text/xml")
 
     async def _subscribe(self, call: SoapCall) -> Element:

@@ -21,9 +21,11 @@ from starlette.background import BackgroundTask
 from starlette.responses import Response
 
 from palio.broker.extension import Route
+from palio.broker.gateway.bodies import BodyTooLarge
 from palio.broker.gateway.call import IN_THREAD, MAX_DOCUMENT, Call
 from palio.broker.gateway.credentials import HttpCredentials, authenticated
 from palio.broker.gateway.visitor import Visitor
+from palio.broker.soap.attachments import read_parts
 from palio.broker.soap.elements import Element
 from palio.broker.soap.envelope import (
     SoapRequest,
@@ -52,13 +54,20 @@ class SoapCall:
     """A request as an operation sees it."""
 
     def __init__(
-        self, broker: BrokerServer, call: Call, request: SoapRequest, credentials: HttpCredentials
+        self,
+        broker: BrokerServer,
+        call: Call,
+        request: SoapRequest,
+        attachments: Mapping[str, bytes],
+        credentials: HttpCredentials,
     ) -> None:
         self._broker = broker
         self._call = call
-        self._credentials = credentials
+        self.credentials = credentials
         self.asked = request.operation
         self.version = request.version
+        self.message_id = request.message_id
+        self.attachments = attachments
 
     @property
     def base(self) -> str:
@@ -77,14 +86,14 @@ class SoapCall:
 
     @property
     def principal(self) -> str:
-        return authenticated(self._broker, self._credentials).name
+        return authenticated(self._broker, self.credentials).name
 
     async def enter(self, name: str) -> Visitor:
         """A session of whoever calls, under a name that begins so. Raises what the broker refuses with."""
-        return await Visitor.enter(self._broker, f"{name}-{secrets.token_hex(8)}", self._credentials)
+        return await Visitor.enter(self._broker, f"{name}-{secrets.token_hex(8)}", self.credentials)
 
 
-Carry: TypeAlias = Callable[[SoapCall], Awaitable["Element | SoapAnswer"]]
+Carry: TypeAlias = Callable[[SoapCall], Awaitable["Element | SoapAnswer | None"]]
 
 
 class SoapOperation(msgspec.Struct, frozen=True):
@@ -95,6 +104,7 @@ class SoapOperation(msgspec.Struct, frozen=True):
     port: str
     carry_out: Carry
     open: bool = False  # whether callers need not say who they are
+    one_way: bool = False  # whether there is no answer, but that it was taken
 
     @property
     def asked(self) -> str:
@@ -121,32 +131,38 @@ class SoapEndpoints:
     async def _serve(self, operations: Mapping[str, SoapOperation], call: Call) -> Response:
         version, relates_to = version_of(call.headers.get("content-type", "")), ""
         try:
-            request = await self._read(call)
+            request, attachments = await self._read(call)
             version, relates_to = request.version, request.message_id
             operation = operations.get(request.name)
             if operation is None:
                 asked = etree.QName(request.operation).localname
                 raise UnknownOperation(asked, tuple(sorted([one.name for one in operations.values()])))
-            return await self._carry_out(operation, call, request)
+            return await self._carry_out(operation, call, request, attachments)
         except PalioError as problem:
             status, content = write_fault(version, problem, relates_to=relates_to)
             headers = {"WWW-Authenticate": 'Bearer realm="palio"'} if status == 401 else None
             return Response(content, status, headers, version.media_type)
 
-    async def _read(self, call: Call) -> SoapRequest:
-        async with call.body(MAX_DOCUMENT) as body:
+    async def _read(self, call: Call) -> tuple[SoapRequest, Mapping[str, bytes]]:
+        """The request, and its attachments."""
+        kind = call.headers.get("content-type", "")
+        async with call.body() as body:
             if len(body) <= IN_THREAD:
-                return read_envelope(body)
-            return await asyncio.to_thread(read_envelope, body)
+                return _read(kind, body)
+            return await asyncio.to_thread(_read, kind, body)
 
-    async def _carry_out(self, operation: SoapOperation, call: Call, request: SoapRequest) -> Response:
+    async def _carry_out(
+        self, operation: SoapOperation, call: Call, request: SoapRequest, attachments: Mapping[str, bytes]
+    ) -> Response:
         credentials = call.credentials
         if not operation.open:
             token = self._usernames.token_of(request.security)
             if token is not None:
                 credentials = msgspec.structs.replace(credentials, token=token)
             _ = authenticated(self._broker, credentials)
-        answer = await operation.carry_out(SoapCall(self._broker, call, request, credentials))
+        answer = await operation.carry_out(SoapCall(self._broker, call, request, attachments, credentials))
+        if answer is None:
+            return Response(status_code=202)
         answered = answer if isinstance(answer, SoapAnswer) else SoapAnswer(answer)
         content = write_envelope(
             request.version, answered.content, action=operation.action, relates_to=request.message_id
@@ -158,3 +174,10 @@ class SoapEndpoints:
             else:
                 told = BackgroundTask(answered.sent, True)
         return Response(content, 200, None, request.version.media_type, background=told)
+
+
+def _read(content_type: str, body: bytes) -> tuple[SoapRequest, Mapping[str, bytes]]:
+    parts = read_parts(content_type, body)
+    if len(parts.envelope) > MAX_DOCUMENT:
+        raise BodyTooLarge(MAX_DOCUMENT)
+    return read_envelope(parts.envelope), parts.others

@@ -36,7 +36,7 @@ def wsdl(ports: Mapping[str, Iterable[SoapOperation]], addresses: Mapping[str, s
     root.append(etree.fromstring(_types()))
     described = {port: tuple(operations) for port, operations in ports.items()}
     for operation in dict.fromkeys(one for operations in described.values() for one in operations):
-        for name in _messages(operation):
+        for name in _messages(operation)[: 1 if operation.one_way else 2]:
             message = etree.SubElement(root, _name("message"), name=name)
             part = etree.SubElement(message, _name("part"), name="parameters", nsmap={"m": operation.namespace})
             part.set("element", f"m:{name}")
@@ -70,7 +70,8 @@ def _port(root: Element, port: str, operations: Iterable[SoapOperation]) -> None
         asked, answered = _messages(operation)
         one = etree.SubElement(described, _name("operation"), name=operation.name)
         etree.SubElement(one, _name("input"), message=f"ours:{asked}")
-        etree.SubElement(one, _name("output"), message=f"ours:{answered}")
+        if not operation.one_way:
+            etree.SubElement(one, _name("output"), message=f"ours:{answered}")
 
 
 def _binding(root: Element, name: str, port: str, namespace: str, operations: Iterable[SoapOperation]) -> None:
@@ -81,5 +82,5 @@ def _binding(root: Element, name: str, port: str, namespace: str, operations: It
         etree.SubElement(
             one, f"{{{namespace}}}operation", soapAction=f"{operation.port}/{operation.name}Request"
         )
-        for way in ("input", "output"):
+        for way in ("input",) if operation.one_way else ("input", "output"):
             etree.SubElement(etree.SubElement(one, _name(way)), f"{{{namespace}}}body", use="literal")
