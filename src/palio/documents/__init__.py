@@ -17,6 +17,7 @@ from palio.documents.reading import DocumentReader, ReadDocument, root_name
 from palio.documents.schemas import read_sources
 from palio.documents.typing import PathTyping
 from palio.documents.validating import SchemaValidator
+from palio.documents.values import FamilyCompletion, PathValues
 
 __all__ = [
     "DocumentLimits",
@@ -24,12 +25,14 @@ __all__ = [
     "DocumentRefused",
     "DocumentTooLarge",
     "Family",
+    "FamilyCompletion",
     "FamilyIncompatible",
     "FamilyPath",
     "FamilyRefused",
     "ListedPath",
     "PathType",
     "PathTyping",
+    "PathValues",
     "ReadDocument",
     "SchemaFile",
     "SchemaRefused",

@@ -16,16 +16,17 @@ from typing import Any, Final
 
 import msgspec
 
-from palio.documents.conversion import SPACE, computed_value, refused, value_of
+from palio.documents.conversion import SPACE, computed_value, refused
 from palio.documents.errors import DocumentRefused
 from palio.documents.extraction import Extraction, FoundValues
-from palio.documents.family import Family, FamilyPath
+from palio.documents.family import Family
 from palio.documents.parsing import DocumentLimits, parse_document
 from palio.documents.reserved import FAMILY, KEY, REVISION
 from palio.documents.schemas import read_sources
 from palio.documents.validating import SchemaValidator
+from palio.documents.values import path_value
 from palio.documents.xpath import read_xpath
-from palio.model.values import Scalar, Value
+from palio.model.values import Value
 
 # It is part of addresses and of keys in stores; the longest that are in use are web addresses.
 MAX_KEY_CHARACTERS: Final = 1_024
@@ -82,7 +83,7 @@ class DocumentReader:
             raise DocumentRefused(f"Its key has {len(key):,} characters; the limit is {MAX_KEY_CHARACTERS:,}.")
         attributes: dict[str, Value] = {FAMILY: family.name, KEY: key, REVISION: family.revision}
         for path in family.paths:
-            value = _attribute(path, found.results[self._places[path.expression]], found)
+            value = path_value(path, found.results[self._places[path.expression]], found)
             if value is not None:
                 attributes[path.expression] = value
         return ReadDocument(family.name, key, attributes, content)
@@ -108,23 +109,3 @@ def root_name(tree: Any) -> tuple[str, str]:
 
 def _qualified(namespace: str, local: str) -> str:
     return f"<{local[:100]}> in the namespace {namespace[:100]!r}" if namespace else f"<{local[:100]}>"
-
-
-def _attribute(path: FamilyPath, result: Any, found: FoundValues) -> Value | None:
-    """The value of an attribute; None if there is none."""
-    if not isinstance(result, list):
-        value = computed_value(result, path.kind, path.expression)
-        return (value,) if path.many and value is not None else value
-    if len(result) > 1 and not path.many:
-        said = f"finds {len(result):,} nodes, and its family says that there is one; add it with `many`"
-        raise refused(result[1], path.expression, said)
-    values: list[Scalar] = []
-    for node in result:
-        text = found.string_of(node)
-        found.count(text)
-        value = value_of(text, path.kind, node, path.expression)
-        if value is not None:
-            values.append(value)
-    if not values:
-        return None
-    return tuple(values) if path.many else values[0]

@@ -1,0 +1,90 @@
+"""`PathValues`: what paths find in a document that was read before, by a family that did not have them then.
+
+1. What they find is what the reader of a family with these paths from the start has found, or what that would
+   have refused the document for; so whoever looks back sees what they would have seen.
+2. Schema, root and key are not looked at: the document was valid when it was read.
+3. `complete` gives a notification the values of all paths of its family as it is now. What its document says
+   about a path counts, also where the path had another kind; everything else stays as it was published.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from palio.documents.conversion import computed_value, refused, value_of
+from palio.documents.extraction import Extraction, FoundValues
+from palio.documents.family import Family, FamilyPath
+from palio.documents.parsing import DocumentLimits, parse_document
+from palio.documents.reserved import FAMILY, REVISION
+from palio.documents.xpath import read_xpath
+from palio.model.values import Scalar, Value
+
+
+class PathValues:
+    """Paths whose values are taken out of documents together. One may be used by several threads at a time."""
+
+    def __init__(
+        self, paths: Sequence[FamilyPath], prefixes: Mapping[str, str], limits: DocumentLimits | None = None
+    ) -> None:
+        """Raises `XPathSyntaxError`."""
+        self.paths = tuple(paths)
+        self._limits = limits or DocumentLimits()
+        expressions = dict.fromkeys(path.expression for path in self.paths)
+        self._places = {expression: place for place, expression in enumerate(expressions)}
+        self._extraction = Extraction([read_xpath(one, prefixes) for one in expressions])
+
+    def of(self, content: bytes) -> list[Value | None]:
+        """The value of each path, None where it finds nothing. Raises `DocumentRefused`, `DocumentTooLarge`."""
+        return self.of_tree(parse_document(content, self._limits))
+
+    def of_tree(self, tree: Any) -> list[Value | None]:
+        """The same of a document that is parsed."""
+        found = self._extraction.found(tree)
+        return [path_value(path, found.results[self._places[path.expression]], found) for path in self.paths]
+
+
+class FamilyCompletion:
+    """Completes what was read by earlier revisions of a family. May be used by several threads at a time."""
+
+    def __init__(self, family: Family, limits: DocumentLimits | None = None) -> None:
+        self.family = family
+        self._values = PathValues(family.paths, family.prefixes, limits)
+
+    def complete(self, attributes: Mapping[str, Value], content: bytes | None) -> dict[str, Value] | None:
+        """The attributes of a document with the values of all paths; None if they are complete already.
+
+        Raises `DocumentRefused` and `DocumentTooLarge` for what a family with all these paths refuses.
+        """
+        family = self.family
+        if attributes.get(FAMILY) != family.name or attributes.get(REVISION) == family.revision:
+            return None
+        if content is None:  # it was withdrawn
+            return None
+        completed = dict(attributes)
+        for path, value in zip(family.paths, self._values.of(content), strict=True):
+            if value is None:
+                completed.pop(path.expression, None)
+            else:
+                completed[path.expression] = value
+        return None if completed == attributes else completed
+
+
+def path_value(path: FamilyPath, result: Any, found: FoundValues) -> Value | None:
+    """The value of an attribute; None if there is none."""
+    if not isinstance(result, list):
+        value = computed_value(result, path.kind, path.expression)
+        return (value,) if path.many and value is not None else value
+    if len(result) > 1 and not path.many:
+        said = f"finds {len(result):,} nodes, and its family says that there is one; add it with `many`"
+        raise refused(result[1], path.expression, said)
+    values: list[Scalar] = []
+    for node in result:
+        text = found.string_of(node)
+        found.count(text)
+        value = value_of(text, path.kind, node, path.expression)
+        if value is not None:
+            values.append(value)
+    if not values:
+        return None
+    return tuple(values) if path.many else values[0]
