@@ -33,6 +33,7 @@ from palio.client.arguments import (
 from palio.client.attaching import PALIO, Since
 from palio.client.blocking import Worker
 from palio.client.blocking_event import Event
+from palio.client.blocking_families import BlockingFamilies
 from palio.client.content import Content, Properties
 from palio.client.durable import DurableSubscription
 from palio.client.errors import NoEvent, SubscriptionEnded
@@ -199,6 +200,7 @@ class Client:
     def __init__(self, client: asynchronous.Client) -> None:
         self._client = client
         self._worker = Worker(client)
+        self.families = BlockingFamilies(client.families, self._worker)
         self._subscriptions: WeakSet[Subscription[Any]] = WeakSet()
 
     def __enter__(self) -> Self:

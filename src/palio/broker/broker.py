@@ -26,6 +26,8 @@ from palio.broker.counts import BrokerCounts
 from palio.broker.dialling import Dialling
 from palio.broker.documents.publishing import DocumentPublishing
 from palio.broker.documents.readers import FamilyReaders
+from palio.broker.documents.registry import FamilyRegistry
+from palio.broker.documents.requests import FamilyRequests
 from palio.broker.documents.workers import DocumentWorkers
 from palio.broker.extension import Extensions, Installer
 from palio.broker.gateway.counts import GatewayStatistics
@@ -134,6 +136,7 @@ class BrokerServer:
         self.handle = runner.handle
         self.carry_out = runner.carry_out
         self.sharing = runner.sharing
+        self.family_registry = FamilyRegistry(runner.sharing, self.families.tell)
         self.take = intake.take
         self.inspected = intake.inspected
         self.invoked = Invoking(self.extensions, self.accounts, counts, operations).take
@@ -153,6 +156,7 @@ class BrokerServer:
         loop = asyncio.get_running_loop()
         self.storing.begin(self._runner.handle)
         self._runner.router = await self._make_router()
+        self.family_registry.begin()
         host, port = split_address(settings.listen)
         try:
             tls = None if self.tls is None else self.tls.context
@@ -163,6 +167,7 @@ class BrokerServer:
             raise
         self.port = self._server.sockets[0].getsockname()[1]
         self.extensions.add(Auditing(self).extension())
+        self.extensions.add(FamilyRequests(self.family_registry).extension())
         for install in self._installers:
             for extension in install(self):
                 self.extensions.add(extension)
@@ -214,6 +219,7 @@ class BrokerServer:
             task.cancel()
         await self._registry.close(reason)
         self.documents.stop()
+        self.family_registry.stop()
         await self.extensions.stop()
         if self._http is not None:
             await self._http.stop()

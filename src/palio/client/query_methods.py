@@ -13,6 +13,7 @@ from palio.client.dispatch import Dispatch
 from palio.client.durable import DurableSubscription
 from palio.client.errors import RequestRefused
 from palio.client.event import Event
+from palio.client.families import Families
 from palio.client.replay import Replay, Survey, survey_of
 from palio.client.replies import Replies, Watch
 from palio.client.session import ClientSession
@@ -45,6 +46,7 @@ class QueryMethods:
         self._session = session
         self._dispatch = Dispatch(session)
         self._number = session.number
+        self.families = Families(session)
 
     async def _ask(self, message: Any, timeout: float | None) -> Any:
         self._session.require_open()

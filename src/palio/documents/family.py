@@ -32,13 +32,15 @@ class SchemaFile(msgspec.Struct, frozen=True):
 
 class FamilyPath(msgspec.Struct, frozen=True, omit_defaults=True):
     """An XPath whose result is an attribute: its canonical text, what its values are held as, and whether it
-    is always a list. `name` is the short one, if it has any.
+    is always a list. `name` is the short one, if it has any. `said` tells that the kind is what somebody has
+    said, and not what the schema says: another schema does not change it.
     """
 
     expression: str
     kind: PathKind = "string"
     many: bool = False
     name: str | None = None
+    said: bool = False
 
 
 class Family(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -47,11 +47,18 @@ class DocumentReader:
     Its schema is compiled in this process: that it can be was tried when the family was made.
     """
 
-    def __init__(self, family: Family, limits: DocumentLimits | None = None) -> None:
-        """Raises `SchemaRefused` and `XPathSyntaxError` for what no family has that was made by `making`."""
+    def __init__(
+        self, family: Family, limits: DocumentLimits | None = None, validator: SchemaValidator | None = None
+    ) -> None:
+        """A `validator` is that of the family's schemas, if there is one already.
+
+        Raises `SchemaRefused` and `XPathSyntaxError` for what no family has that was made by `making`.
+        """
         self.family = family
         self.limits = limits or DocumentLimits()
-        self._validator = SchemaValidator(read_sources(family.schemas)) if family.schemas else None
+        if validator is None and family.schemas:
+            validator = SchemaValidator(read_sources(family.schemas))
+        self.validator = validator
         written = [path.expression for path in family.paths] + list(family.key)
         expressions = dict.fromkeys(written)
         self._places = {expression: place for place, expression in enumerate(expressions)}
@@ -75,8 +82,8 @@ class DocumentReader:
             there = _qualified(namespace, root)
             said = f"Documents of the family {family.name!r} begin with {meant}, not {there}."
             raise DocumentRefused(said, tree.getroot().sourceline)
-        if self._validator is not None:
-            self._validator.require_valid(tree)
+        if self.validator is not None:
+            self.validator.require_valid(tree)
         found = self._extraction.found(tree)
         key = "/".join(self._key_part(expression, found) for expression in family.key)
         if len(key) > MAX_KEY_CHARACTERS:

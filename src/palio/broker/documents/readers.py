@@ -10,9 +10,12 @@ import threading
 from collections.abc import Iterable
 
 from palio.broker.documents.settings import DocumentSettings
-from palio.documents.family import Family
+from palio.documents.family import Family, SchemaFile
 from palio.documents.parsing import DocumentLimits, parse_document
 from palio.documents.reading import DocumentReader, root_name
+from palio.documents.records import FamilyRecord, KnownFamily
+from palio.documents.schemas import read_sources
+from palio.documents.validating import SchemaValidator
 from palio.model.errors import InvalidNotification, PalioError, cut
 from palio.model.formats import is_xml, media_type_of
 from palio.model.notification import Notification
@@ -32,11 +35,28 @@ class NoFamily(PalioError):
         return f"No family has documents with the root {self.root}. {there}; `palio family add` adds one."
 
 
-class _LaterReader:
-    """The reader of a family, made in the thread that first needs it: compiling a schema may take a second."""
+class _LaterValidator:
+    """A schema, compiled in the thread that first needs it, which may take a second."""
 
-    def __init__(self, family: Family, limits: DocumentLimits) -> None:
-        self.family = family
+    def __init__(self, schemas: tuple[SchemaFile, ...]) -> None:
+        self._schemas = schemas
+        self._made: SchemaValidator | None = None
+        self._lock = threading.Lock()
+
+    def get(self) -> SchemaValidator | None:
+        with self._lock:
+            if self._made is None and self._schemas:
+                self._made = SchemaValidator(read_sources(self._schemas))
+            return self._made
+
+
+class _LaterReader:
+    """The reader of a family, made in the thread that first needs it."""
+
+    def __init__(self, known: KnownFamily, limits: DocumentLimits, validator: _LaterValidator | None) -> None:
+        self.known = known
+        self.family = known.declared
+        self.validator = validator or _LaterValidator(known.declared.schemas)
         self._limits = limits
         self._made: DocumentReader | None = None
         self._lock = threading.Lock()
@@ -44,7 +64,7 @@ class _LaterReader:
     def get(self) -> DocumentReader:
         with self._lock:
             if self._made is None:
-                self._made = DocumentReader(self.family, self._limits)
+                self._made = DocumentReader(self.known.complete(), self._limits, self.validator.get())
             return self._made
 
 
@@ -55,11 +75,18 @@ class FamilyReaders:
         self._limits = DocumentLimits(size=settings.size)
         self._readers: dict[tuple[str, str], _LaterReader] = {}  # by the root; replaced as a whole
 
-    def tell(self, families: Iterable[Family]) -> None:
-        """These are all families from now on. What is being read is read as before."""
-        kept = {id(reader.family): reader for reader in self._readers.values()}
-        made = [kept.get(id(one)) or _LaterReader(one, self._limits) for one in families]
-        self._readers = {(one.family.namespace, one.family.root): one for one in made}
+    def tell(self, families: Iterable[KnownFamily | Family]) -> None:
+        """These are all families from now on; of two with the same root, the last one. What is being read is
+        read as before.
+        """
+        before = {id(reader.known): reader for reader in self._readers.values()}
+        same = {(reader.known.name, reader.known.basis): reader.validator for reader in self._readers.values()}
+        made = [one if isinstance(one, KnownFamily) else KnownFamily(FamilyRecord("", one)) for one in families]
+        readers = [
+            before.get(id(one)) or _LaterReader(one, self._limits, same.get((one.name, one.basis)))
+            for one in made
+        ]
+        self._readers = {(one.family.namespace, one.family.root): one for one in readers}
 
     def read(self, notification: Notification) -> Notification:
         """What a notification is, once the document that it brings has been read.

@@ -1,0 +1,36 @@
+"""The families of a blocking client (`palio.sync`): as `palio.client.families`, and each call waits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from palio.client.blocking import Worker
+from palio.client.families import Families
+
+
+class BlockingFamilies:
+    """Asks the broker about families. Arguments: as in `palio.client.families.Families`."""
+
+    def __init__(self, families: Families, worker: Worker) -> None:
+        self._families = families
+        self._worker = worker
+
+    def add(self, name: str, *arguments: Any, **options: Any) -> dict[str, Any]:
+        """Add a family. Returns what it is."""
+        return self._worker.run(self._families.add(name, *arguments, **options))
+
+    def add_paths(self, name: str, *arguments: Any, **options: Any) -> dict[str, Any]:
+        """Have paths extracted from documents of a family from now on."""
+        return self._worker.run(self._families.add_paths(name, *arguments, **options))
+
+    def ls(self, **options: Any) -> list[dict[str, Any]]:
+        """All families that this client may see."""
+        return self._worker.run(self._families.ls(**options))
+
+    def show(self, name: str, **options: Any) -> dict[str, Any]:
+        """One family, with the files of its schema."""
+        return self._worker.run(self._families.show(name, **options))
+
+    def remove(self, name: str, **options: Any) -> None:
+        """Remove a family."""
+        self._worker.run(self._families.remove(name, **options))

@@ -1,0 +1,109 @@
+"""`Families`: families of XML documents, as a client sees and changes them (`client.families`).
+
+    await client.families.add("card", ["card.xsd"], ["price=/card/price"], key=["/card/code"])
+    for family in await client.families.ls():
+        print(family["name"], family["revision"])
+
+A family is told as plain data: `name`, `namespace`, `root`, `revision`, `registered`, `key`, `prefixes`,
+`paths` (each with `expression`, `kind`, `many` and `name`) and the names of its `schemas`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from palio.client.session import ClientSession
+
+# The file of a schema, or what it is called with its content.
+SchemaGiven: TypeAlias = "str | PathLike[str] | tuple[str, bytes]"
+# `price=/card/price`, or what is asked for: `expression`, `kind`, `many`, `name`.
+PathGiven: TypeAlias = "str | Mapping[str, Any]"
+ReadyAt = Literal["broker", "network"]
+
+# Seconds for what compiles a schema and goes through a network.
+_PATIENCE = 60.0
+
+
+class Families:
+    """Asks the broker about families. Everything raises what it refuses with, as `RequestRefused`."""
+
+    def __init__(self, session: ClientSession) -> None:
+        self._session = session
+
+    async def add(
+        self,
+        name: str,
+        schemas: Iterable[SchemaGiven] = (),
+        paths: Iterable[PathGiven] = (),
+        *,
+        key: Iterable[str],
+        prefixes: Mapping[str, str] | None = None,
+        namespace: str | None = None,
+        root: str | None = None,
+        registered: bool = False,
+        ready: ReadyAt = "network",
+        timeout: float = _PATIENCE,
+    ) -> dict[str, Any]:
+        """Add a family. Returns what it is, when all brokers in reach (or with `ready` this one) know it.
+
+        The first of `schemas` is the one that the others belong to; what they include and import is looked up
+        among them by name. `paths` are written `price=/card/price`, `price:float=/card/price` or
+        `/card/price`; their kinds follow from the schema. `prefixes`, `namespace` and `root` do, too, unless
+        they are said.
+        """
+        argument: dict[str, Any] = {
+            "name": name,
+            "schemas": schema_files(schemas),
+            "paths": list(paths),
+            "key": list(key),
+            "prefixes": dict(prefixes or {}),
+            "namespace": namespace,
+            "root": root,
+            "registered": registered,
+            "ready": ready,
+        }
+        made: dict[str, Any] = await self._session.invoke("family.add", argument, timeout=timeout)
+        return made
+
+    async def add_paths(
+        self,
+        name: str,
+        paths: Iterable[PathGiven],
+        *,
+        ready: ReadyAt = "network",
+        timeout: float = _PATIENCE,
+    ) -> dict[str, Any]:
+        """Have paths extracted from documents of a family from now on; those that it has are fine, too."""
+        argument = {"name": name, "paths": list(paths), "ready": ready}
+        made: dict[str, Any] = await self._session.invoke("family.paths.add", argument, timeout=timeout)
+        return made
+
+    async def ls(self, *, timeout: float | None = None) -> list[dict[str, Any]]:
+        """All families that this client may see, by name."""
+        found: list[dict[str, Any]] = await self._session.invoke("family.ls", {}, timeout=timeout)
+        return found
+
+    async def show(self, name: str, *, timeout: float | None = None) -> dict[str, Any]:
+        """One family, with the files of its schema: `schemas` have `name` and `content`, in bytes."""
+        found: dict[str, Any] = await self._session.invoke("family.show", {"name": name}, timeout=timeout)
+        return found
+
+    async def remove(self, name: str, *, ready: ReadyAt = "network", timeout: float = _PATIENCE) -> None:
+        """Remove a family. Its documents are not read any more; what was published stays what it is."""
+        await self._session.invoke("family.remove", {"name": name, "ready": ready}, timeout=timeout)
+
+
+def schema_files(schemas: Iterable[SchemaGiven]) -> list[dict[str, Any]]:
+    """Files of a schema as they are sent. Raises `OSError` for one that cannot be read."""
+    found = []
+    for one in schemas:
+        if isinstance(one, tuple):
+            name, content = one
+        else:
+            file = Path(one)
+            name, content = file.name, file.read_bytes()
+        found.append({"name": name, "content": content})
+    return found
