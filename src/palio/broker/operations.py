@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from palio.broker.gateway.settings import Positive, Seconds
+from palio.model.amounts import Positive, Seconds
 from palio.model.errors import PalioError
 from palio.protocol.durable import journals, subscriptions
 from palio.protocol.inquiries import Inspect, Respond, Trace

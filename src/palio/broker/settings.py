@@ -12,6 +12,7 @@ import secrets
 import socket
 import tomllib
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -19,18 +20,20 @@ import msgspec
 import msgspec.inspect
 
 from palio.broker.documents.settings import DocumentSettings
-from palio.broker.gateway.settings import GatewaySettings, Positive, Seconds
+from palio.broker.gateway.settings import GatewaySettings
 from palio.broker.limits import MAX_NAME
 from palio.broker.operations import OperationSettings
 from palio.broker.soap.settings import SoapSettings
 from palio.language import PALIO, read_filter
 from palio.matching.hints import Hints
+from palio.model.amounts import LARGEST, Positive, Rate, Seconds, SecondsOrNone
 from palio.model.errors import FilterError, PalioError, UnreadableHints
 from palio.model.filter import Filter
 from palio.model.reading import MAX_TEXT_CHARACTERS
 from palio.model.values import MAX_ATTRIBUTES
 from palio.protocol.addresses import DEFAULT_PORT
 from palio.protocol.addresses import split_address as split_address  # noqa: PLC0414 (it is looked for here)
+from palio.protocol.durable.wishes import wrong_in_patience
 from palio.protocol.frames import MAX_FRAME
 from palio.protocol.heartbeat import HEARTBEAT
 from palio.protocol.peers import LinkKind
@@ -63,7 +66,7 @@ class Peer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     address: str  # with palios:// the link speaks TLS
     kind: LinkKind = LinkKind.PEER
-    cost: Annotated[float, msgspec.Meta(gt=0)] = 1.0
+    cost: Annotated[float, msgspec.Meta(gt=0, le=LARGEST)] = 1.0
     token_file: str = ""  # if it is another one than that of `security`
     authority: str = ""  # who signs the other's certificate; by default that of `security`, or of the system
     export: str = "true"  # a filter: of all events, those that may leave by this link
@@ -85,7 +88,7 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     subscriptions: Positive = 200_000  # of one client
     attributes: Annotated[int, msgspec.Meta(ge=1, le=MAX_ATTRIBUTES)] = MAX_ATTRIBUTES  # of one notification
     filter: Positive = MAX_TEXT_CHARACTERS  # characters of one filter
-    publish_rate: Annotated[float, msgspec.Meta(ge=0)] = 0.0  # notifications a second and client; 0: any number
+    publish_rate: Rate = 0.0  # notifications a second and client; 0: any number
     outgoing: Positive = 16 * 1024 * 1024
     held: Positive = 64 * 1024 * 1024  # bytes under way for one principal: not finished, not read
     held_in_all: Positive = 512 * 1024 * 1024  # and for all
@@ -132,7 +135,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     store: str = ""  # a URL; by default SQLite in the data folder
     journal: bool = True  # without it nothing is durable, and what is confirmed was taken and no more
     lake: str = ""  # the folder to which the journal is archived: what was trimmed is read there
-    keep: Annotated[float, msgspec.Meta(ge=0)] = 7 * 86_400.0  # seconds that what was published is kept
+    keep: SecondsOrNone = 7 * 86_400.0  # seconds that what was published is kept
     sync: Literal["full", "normal", "off"] = "full"
     strategy: Strategy = Strategy.COVERING
     advertisements: bool = False
@@ -195,11 +198,24 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 class Gathered(msgspec.Struct, frozen=True):
-    """What was said about settings, before anybody has looked whether it is right; and who said it."""
+    """What was said about settings, before anybody has looked whether it is right; and who said it.
+
+    A table of which parts were said in several places has an origin for each of these parts (`limits.frame`).
+    """
 
     values: dict[str, Any]
     origins: dict[str, str]
     file: str
+
+    def add(self, key: str, value: Any, origin: str) -> None:
+        """Something that is said later, and so wins; of a table, only what it says is replaced."""
+        known = self.values.get(key)
+        if isinstance(known, dict) and isinstance(value, dict):
+            self.values[key] = known | value
+            self.origins.update({f"{key}.{part}": origin for part in value})
+        else:
+            self.values[key] = value
+            self.origins[key] = origin
 
 
 def load(
@@ -220,23 +236,18 @@ def gather(
     flags: Mapping[str, Any] | None = None,
 ) -> Gathered:
     """What `load` checks. Raises `WrongSetting` for what cannot be read at all."""
-    given: dict[str, Any] = {}
-    origins: dict[str, str] = {}
-    file = path if path is not None else DEFAULT_FILE
-    if path is not None or Path(file).exists():
-        given = read_file(file)
-        origins = dict.fromkeys(given, file)
+    gathered = Gathered({}, {}, path if path is not None else DEFAULT_FILE)
+    if path is not None or Path(gathered.file).exists():
+        for key, value in read_file(gathered.file).items():
+            gathered.add(key, value, gathered.file)
     for name, text in (os.environ if environment is None else environment).items():
         key = name.removeprefix(PREFIX).lower()
         if name.startswith(PREFIX) and key in Settings.__struct_fields__:
-            given[key] = _from_text(key, text, name)
-            origins[key] = f"The environment variable {name}"
+            gathered.add(key, _from_text(key, text, name), f"The environment variable {name}")
     for key, value in (flags or {}).items():
         if value is not None:
-            known = given.get(key)
-            given[key] = known | value if isinstance(known, dict) and isinstance(value, dict) else value
-            origins[key] = f"The flag {_FLAGS.get(key, '--' + key.replace('_', '-'))}"
-    return Gathered(given, origins, file)
+            gathered.add(key, value, f"The flag {_FLAGS.get(key, '--' + key.replace('_', '-'))}")
+    return gathered
 
 
 def read_file(path: str) -> dict[str, Any]:
@@ -258,12 +269,14 @@ def checked(given: Mapping[str, Any], origins: Mapping[str, str], file: str) -> 
         settings = msgspec.convert(given, Settings)
     except msgspec.ValidationError as problem:
         path, reason = told(problem, Settings)
-        top = path.removeprefix("$.").split(".")[0].split("[")[0]
-        unknown = reason.split("'")[1] if path == "$" and reason.startswith(_UNKNOWN) else top
-        raise WrongSetting(path, origins.get(unknown, file), reason) from None
+        named = f"{path}.{unknown[1]}" if (unknown := UNKNOWN.fullmatch(reason)) else path
+        raise WrongSetting(path, _origin(named, origins, file), reason) from None
     if len(settings.name) > MAX_NAME:
         reason = f"A name has at most {MAX_NAME} characters; this one has {len(settings.name):,}."
         raise WrongSetting("$.name", origins.get("name", file), reason)
+    if wrong := wrong_in_patience(settings.durable.patience):
+        path = f"$.durable.patience.{wrong[0]}"
+        raise WrongSetting(path, _origin(path, origins, file), wrong[1])
     for number, peer in enumerate(settings.peers):
         try:
             peer.exported.require_sets("An export")
@@ -280,6 +293,12 @@ def checked(given: Mapping[str, Any], origins: Mapping[str, str], file: str) -> 
             top = path.split("[")[0]
             raise WrongSetting(f"$.{path}", origins.get(top, file), str(problem)) from None
     return settings
+
+
+def _origin(path: str, origins: Mapping[str, str], file: str) -> str:
+    """Who said what is wrong at a path."""
+    top, *parts = re.findall(r"[^.\[\]$]+", path) or [""]
+    return origins.get(f"{top}.{parts[0]}" if parts else top) or origins.get(top, file)
 
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -338,7 +357,8 @@ def require_files(settings: Settings) -> None:
         raise WrongSetting("$.security.key", "The settings", "A key is of no use without its certificate.")
 
 
-_UNKNOWN = "There is no setting"
+# What is said of a setting that there is none of.
+UNKNOWN = re.compile(r"There is no setting '(.+)'\.")
 
 
 def told(problem: msgspec.ValidationError, kind: type) -> tuple[str, str]:
@@ -346,15 +366,18 @@ def told(problem: msgspec.ValidationError, kind: type) -> tuple[str, str]:
     reason, _, path = str(problem).partition(" - at `")
     path = path.rstrip("`") or "$"
     if unknown := re.fullmatch(r"Object contains unknown field `(.+)`", reason):
-        return path, f"{_UNKNOWN} {unknown[1]!r}."
+        return path, f"There is no setting '{unknown[1]}'."
     if choices := _choices(path, kind):
         return path, f"{reason}; there are {', '.join(choices)}."
     return path, f"{reason}."
 
 
+_type_info = cache(msgspec.inspect.type_info)
+
+
 def _choices(path: str, kind: type) -> tuple[str, ...]:
     """The words that a setting may be, if it is one of a few."""
-    known: Any = msgspec.inspect.type_info(kind)
+    known: Any = _type_info(kind)
     for key in re.findall(r"[^.\[\]$]+", path):
         known = getattr(known, "type", known)  # what is within a restriction
         if isinstance(known, msgspec.inspect.StructType):
@@ -373,8 +396,10 @@ def _from_text(key: str, text: str, name: str) -> Any:
     if key == "peers":
         return [{"address": one.strip()} for one in text.split(",") if one.strip()]
     try:
-        return tomllib.loads(f"value = {text}")["value"]
+        found = tomllib.loads(f"value = {text}")
     except tomllib.TOMLDecodeError:
-        raise WrongSetting(
-            f"$.{key}", f"The environment variable {name}", f"{text!r} cannot be read."
-        ) from None
+        found = {}
+    if found.keys() != {"value"}:
+        reason = f"{text!r} cannot be read; write it as in a file, such as 2.5, true or {{frame = 1024}}."
+        raise WrongSetting(f"$.{key}", f"The environment variable {name}", reason)
+    return found["value"]

@@ -1,6 +1,20 @@
-"""How long and how much, as people read it; `moments` reads spans of time."""
+"""How long and how much: as people read it, and as settings may say it. `moments` reads spans of time."""
 
 from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+# What a setting may be at the most: what JSON keeps exactly, and a hundred years. Beyond are mistakes, and
+# numbers that files, sockets and databases have no room for.
+LARGEST = 2**53 - 1
+LONGEST = 100 * 31_556_952.0
+
+Positive = Annotated[int, Meta(ge=1, le=LARGEST)]
+Seconds = Annotated[float, Meta(gt=0, le=LONGEST)]
+Rate = Annotated[float, Meta(ge=0, le=LARGEST)]  # a second
+SecondsOrNone = Annotated[float, Meta(ge=0, le=LONGEST)]
 
 _UNITS = (("d", 86_400), ("h", 3_600), ("m", 60), ("s", 1))
 _WORDS = ((31_556_952, "year"), (86_400, "day"), (3_600, "hour"), (60, "minute"))

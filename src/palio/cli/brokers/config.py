@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,6 +19,7 @@ from palio.broker.memory import memory_bound
 from palio.broker.settings import (
     DEFAULT_FILE,
     PREFIX,
+    UNKNOWN,
     Gathered,
     Settings,
     WrongSetting,
@@ -117,9 +119,9 @@ def _show_memory(console: Console, settings: Settings) -> None:
 def problems(gathered: Gathered) -> list[WrongSetting]:
     """All that is wrong: each setting is looked at by itself, so that one mistake does not hide another."""
     found = []
-    for name, value in gathered.values.items():
+    for one in _one_by_one(gathered.values, Settings):
         try:
-            checked({name: value}, gathered.origins, gathered.file)
+            checked(one, gathered.origins, gathered.file)
         except WrongSetting as problem:
             found.append(problem)
     if not found:  # what goes together
@@ -131,6 +133,17 @@ def problems(gathered: Gathered) -> list[WrongSetting]:
             top = problem.path.removeprefix("$.").split(".")[0]
             found.append(WrongSetting(problem.path, gathered.origins.get(top, gathered.file), problem.reason))
     return found
+
+
+def _one_by_one(given: dict[str, Any], kind: Any) -> Iterator[dict[str, Any]]:
+    """Settings that say one thing each, and together what is given."""
+    fields = {one.name: one.type for one in msgspec.structs.fields(kind)}
+    tables = {name: one for name, one in fields.items() if hasattr(one, "__struct_fields__")}
+    for name, value in given.items():
+        if name in tables and isinstance(value, dict) and value:
+            yield from ({name: one} for one in _one_by_one(value, tables[name]))
+        else:
+            yield {name: value}
 
 
 def _complaint(problem: WrongSetting, gathered: Gathered) -> Text:
@@ -147,12 +160,17 @@ def _hint(problem: WrongSetting) -> str:
     unknown = _unknown(problem)
     if unknown is None:
         return ""
-    close = get_close_matches(unknown, Settings.__struct_fields__, n=1)
+    kind: Any = Settings
+    for key in re.findall(r"[^.\[\]$]+", problem.path):
+        kind = {one.name: one.type for one in msgspec.structs.fields(kind)}.get(key)
+        if not hasattr(kind, "__struct_fields__"):  # within a list
+            return ""
+    close = get_close_matches(unknown, kind.__struct_fields__, n=1)
     return f" Did you mean {close[0]!r}?" if close else ""
 
 
 def _unknown(problem: WrongSetting) -> str | None:
-    found = re.fullmatch(r"There is no setting '(.+)'\.", problem.reason)
+    found = UNKNOWN.fullmatch(problem.reason)
     return found[1] if found else None
 
 
@@ -201,7 +219,8 @@ def _show(console: Console, gathered: Gathered) -> None:
         parts = value.items() if isinstance(value, dict) else [("", value)]
         for key, part in parts:
             shown = f"{name}.{key}" if key else name
-            table.add_row(shown, printable(_text(part)), origin.removeprefix("The "), style=style)
+            said = gathered.origins.get(shown, origin)
+            table.add_row(shown, printable(_text(part)), said.removeprefix("The "), style=style)
     console.print(table)
 
 

@@ -7,7 +7,7 @@ import msgspec
 from palio.protocol.base import Moment, Number
 
 
-class Patience(msgspec.Struct, frozen=True, kw_only=True):
+class Patience(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The retry policy for a taker. Times are in seconds."""
 
     in_flight: int = 64

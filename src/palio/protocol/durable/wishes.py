@@ -8,6 +8,7 @@ from math import isfinite
 
 from palio.model.errors import PalioError
 from palio.protocol.durable.lineage import LONGEST_LINEAGE
+from palio.protocol.durable.retry import Patience
 from palio.protocol.durable.subscriptions import Attach
 
 # What a taker may wish. A position names at most as many origins as a network may well have.
@@ -66,12 +67,8 @@ def require_sound(attach: Attach) -> None:
     if since not in ("now", "all") and (isinstance(since, str) or not isfinite(since)):
         raise WrongAttachment("since", "It is a time, now, or all.")
     patience = attach.patience
-    if patience is not None:
-        times = (patience.acknowledge_within, patience.first_pause, patience.longest_pause)
-        if not all(0.0 < one <= LONGEST_WAIT for one in times) or not 1 <= patience.in_flight <= MAX_IN_FLIGHT:
-            raise WrongAttachment("patience", f"Its times are from 0 to {LONGEST_WAIT:,.0f} seconds.")
-        if not 1 <= patience.attempts <= MAX_ATTEMPTS:
-            raise WrongAttachment("patience", f"It has from 1 to {MAX_ATTEMPTS:,} attempts.")
+    if patience is not None and (wrong := wrong_in_patience(patience)):
+        raise WrongAttachment(f"patience.{wrong[0]}", wrong[1])
     retry = attach.retry
     if retry is not None:
         pauses = (retry.first_pause, retry.longest_pause)
@@ -83,6 +80,19 @@ def require_sound(attach: Attach) -> None:
     lineages = attach.lineages or {}
     if len(lineages) > MAX_ORIGINS or any(len(one) > LONGEST_LINEAGE for one in lineages.values()):
         raise WrongAttachment("lineages", f"They are those of the position, each up to {LONGEST_LINEAGE} long.")
+
+
+def wrong_in_patience(patience: Patience) -> tuple[str, str] | None:
+    """The part of a retry policy that nobody can grant, and what it may be."""
+    if not 0.0 < patience.acknowledge_within <= LONGEST_WAIT:
+        return "acknowledge_within", f"It is more than 0, and at most {LONGEST_WAIT:,.0f} seconds."
+    for name in ("first_pause", "longest_pause"):
+        if not 0.0 <= getattr(patience, name) <= LONGEST_WAIT:
+            return name, f"It is from 0 to {LONGEST_WAIT:,.0f} seconds."
+    for name, most in (("in_flight", MAX_IN_FLIGHT), ("attempts", MAX_ATTEMPTS)):
+        if not 1 <= getattr(patience, name) <= most:
+            return name, f"It is from 1 to {most:,}."
+    return None
 
 
 def require_position(after: Mapping[str, int]) -> None:

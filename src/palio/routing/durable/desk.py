@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from palio.model.amounts import Positive, Seconds, SecondsOrNone
 from palio.model.errors import PalioError
 from palio.protocol.durable.retry import Patience
 from palio.protocol.vocabulary import Answer, DurableAnswer
@@ -20,26 +21,27 @@ from palio.routing.scopes import SEPARATOR, Scopes
 ANSWER_WITHIN = 10
 
 
-class DurableSettings(msgspec.Struct, frozen=True, kw_only=True):
+class DurableSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How durable delivery works at a broker. Times are in seconds."""
 
     patience: Patience = Patience()
-    page: int = 1_024  # notifications fetched at a time
+    page: Positive = 1_024  # notifications fetched at a time
     # Deliveries kept for one subscription, and their bytes; what is beyond stays in the origins' journals.
-    outbox: int = 10_000
-    outbox_bytes: int = 32 << 20
+    outbox: Positive = 10_000
+    outbox_bytes: Positive = 32 << 20
     # The same of all subscriptions of one owner at this home, which share them equally.
-    outboxes: int = 100_000
-    outboxes_bytes: int = 128 << 20
+    outboxes: Positive = 100_000
+    outboxes_bytes: Positive = 128 << 20
     # The same of its dead letters; while there is no room, nothing is given up: it comes again and again.
-    dead_letters: int = 10_000
-    dead_letters_bytes: int = 32 << 20
-    tick: float = 1.0  # how often progress is told, and what was lost asked for again
-    settle_within: float = 0.2  # how long to wait for further changes of the network before catching up
-    retention: float = 3_600.0  # how long the ids of notifications are remembered
-    remembered: int = 250_000  # how many of them at the most: some 60 MB
-    keep: float = 0.0  # how long what was published is kept for who looks back, whether or not anybody needs it
-    abandon_after: float = 30 * 86_400.0  # when a subscription without a taker ends
+    dead_letters: Positive = 10_000
+    dead_letters_bytes: Positive = 32 << 20
+    tick: Seconds = 1.0  # how often progress is told, and what was lost asked for again
+    settle_within: Seconds = 0.2  # how long to wait for further changes of the network before catching up
+    retention: Seconds = 3_600.0  # how long the ids of notifications are remembered
+    remembered: Positive = 250_000  # how many of them at the most: some 60 MB
+    # How long what was published is kept for who looks back, whether or not anybody needs it.
+    keep: SecondsOrNone = 0.0
+    abandon_after: Seconds = 30 * 86_400.0  # when a subscription without a taker ends
 
 
 class UnknownBroker(PalioError):
