@@ -70,6 +70,7 @@ OWN_TEXTS = {
     "cli/bench/filters.py",
     "cli/demo/network.py",
     "client/detecting.py",
+    "documents/selection.py",
     "language/dialects.py",
     "matching/index.py",
     "sim/cost/clients.py",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from palio.model.errors import PalioError, cut
+from palio.model.errors import FilterError, PalioError, cut
 
 REASON_CHARACTERS = 500  # of what a parser or a schema says, which may quote the document
 NAME_CHARACTERS = 255
@@ -57,6 +57,26 @@ class UnknownPath(PalioError):
     def sentence(self) -> str:
         meant = f"Did you mean {self.nearest}?" if self.nearest else "Its schema says what there is."
         return f"The path {self.path} selects nothing in documents of the family {self.family!r}. {meant}"
+
+
+class UnnamedFamily(FilterError):
+    """A path in a filter that does not say whose documents it is about; `beside` is what would say it."""
+
+    path: str = cut(PATH_CHARACTERS)
+    beside: str = '`xml.family = "…"`'
+    sentence = (
+        "It is not said which family {path} belongs to. Begin the filter with `family NAME where`, or join "
+        "{beside} to it with `and`."
+    )
+
+
+class ImpossibleCondition(FilterError):
+    """A condition on a path that holds for no document of its family."""
+
+    condition: str = cut(PATH_CHARACTERS)
+    family: str = cut(NAME_CHARACTERS)
+    reason: str = cut(REASON_CHARACTERS)
+    sentence = "No document of the family {family!r} can satisfy this: {condition}. {reason}"
 
 
 class SchemaRefused(PalioError):

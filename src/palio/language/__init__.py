@@ -22,6 +22,7 @@ from palio.language.errors import (
     WrongExpression,
 )
 from palio.language.lines import UnsaidEntry, WrittenEntry, WrongLine, read_entry, written_text
+from palio.language.selections import UnknownFamilies, is_selection
 from palio.language.subscriptions_api import MEMBERS, read_filters
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "WRITERS",
     "MissingFunction",
     "UnknownDialect",
+    "UnknownFamilies",
     "UnsaidEntry",
     "UnwritableCondition",
     "UnwritableDialect",
@@ -39,6 +41,7 @@ __all__ = [
     "WrongDialectText",
     "WrongExpression",
     "WrongLine",
+    "is_selection",
     "read_entry",
     "read_filter",
     "read_filters",

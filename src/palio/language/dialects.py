@@ -21,6 +21,7 @@ from palio.language import (
     subscriptions_api,
 )
 from palio.language.errors import UnknownDialect, UnwritableDialect, WrongDialectText
+from palio.language.selections import UnknownFamilies, needs_families
 from palio.model.errors import FilterSyntaxError
 from palio.model.filter import Filter
 
@@ -80,6 +81,8 @@ def read_filter(given: str | Filter, dialect: str = PALIO) -> Filter:
         return read(given)
     except FilterSyntaxError as mistake:
         if dialect == PALIO:
+            if needs_families(given):
+                raise UnknownFamilies from None
             raise
         said = mistake.text, mistake.column, mistake.problem, mistake.suggestion
         kind = type(mistake) if isinstance(mistake, WrongDialectText) else WrongDialectText
