@@ -30,6 +30,7 @@ MAP = {
     "store": ("Store",),
     "broker": ("Broker",),
     "client": ("Client",),
+    "folders": ("Client",),
     "testing": ("Client",),
     "spark": ("Pipeline",),
     "cli": ("Program",),

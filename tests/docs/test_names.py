@@ -12,8 +12,11 @@ import palio.sync
 from palio.model.errors import PalioError
 
 # Where the names of a page are looked for. A program that uses the client needs nothing but `palio`.
+DOCUMENTS = ("palio", "palio.documents", "palio.broker.documents.readers")
 ROOMS = {
-    "http.md": ("palio", "palio.broker.gateway.origin_guard"),
+    "http.md": (*DOCUMENTS, "palio.broker.gateway.origin_guard"),
+    "bindings.md": DOCUMENTS,
+    "xml.md": DOCUMENTS,
     "spark.md": ("palio", "palio.spark", "palio.spark.errors"),
     "operations.md": ("palio", "palio.broker.accounts", "palio.broker.limits"),
     "store.md": ("palio", "palio.store"),

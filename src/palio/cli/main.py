@@ -45,6 +45,9 @@ COMMANDS = {
     "replay": CommandEntry(
         "events.replay", "Show what was published, from the journals of all brokers in reach."
     ),
+    "files": CommandEntry(
+        "documents.files", "Publish files that are put into a folder, and write events as files."
+    ),
     "backtest": CommandEntry(
         "events.backtest", "Say how many published events a filter selects, when they came, and show some."
     ),
