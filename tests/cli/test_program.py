@@ -71,7 +71,20 @@ TALKING = (
         "forget",
         "clients",
     ),
-    *("subs", "top", "dlq", "context", "config", "network status", "explain @", "token", "rights", "journal"),
+    *(
+        "family",
+        "audit",
+        "subs",
+        "top",
+        "dlq",
+        "context",
+        "config",
+        "network status",
+        "explain @",
+        "token",
+        "rights",
+        "journal",
+    ),
     "patterns -p examples/patterns.jsonl --timeout",
 )
 
@@ -142,6 +155,8 @@ def shortened(example: str, folder: Path) -> str:
         (r"--workers \d+", "--workers 1"),
         (r"(sim run .*)", r"\1 --quick --workers 1"),
         (r"--timeout [12]s", "--timeout 0.2s"),
+        (r"audit --follow", "audit"),
+        (r"palio-data/palio.db", "palio.db"),
         (r"/tmp/palio-example", str(folder / "out")),
     ):
         example = re.sub(pattern, instead, example)

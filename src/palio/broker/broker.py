@@ -167,7 +167,7 @@ class BrokerServer:
             raise
         self.port = self._server.sockets[0].getsockname()[1]
         self.extensions.add(Auditing(self).extension())
-        self.extensions.add(FamilyRequests(self.family_registry).extension())
+        self.extensions.add(FamilyRequests(self.family_registry, self.log).extension())
         for install in self._installers:
             for extension in install(self):
                 self.extensions.add(extension)

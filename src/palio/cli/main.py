@@ -33,6 +33,7 @@ COMMANDS = {
     "context": CommandEntry(
         "brokers.context", "Save connections to brokers under names, and say which one is meant."
     ),
+    "family": CommandEntry("documents.family", "Add, show, change and remove families of XML documents."),
     "pub": CommandEntry("events.pub", "Publish events, and wait until the broker has confirmed them."),
     "sub": CommandEntry("events.sub", "Show the events that a filter selects, one a line, as they come."),
     "advertise": CommandEntry("events.advertise", "Advertise what will be published, until Ctrl-C."),

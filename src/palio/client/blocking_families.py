@@ -31,6 +31,14 @@ class BlockingFamilies:
         """One family, with the files of its schema."""
         return self._worker.run(self._families.show(name, **options))
 
+    def paths(self, name: str, **options: Any) -> dict[str, list[dict[str, Any]]]:
+        """The paths of a family, and with `all=True` those that its schema has."""
+        return self._worker.run(self._families.paths(name, **options))
+
+    def change(self, name: str, *arguments: Any, **options: Any) -> dict[str, Any]:
+        """Change a family. Returns what it is then, and what that breaks."""
+        return self._worker.run(self._families.change(name, *arguments, **options))
+
     def remove(self, name: str, **options: Any) -> None:
         """Remove a family."""
         self._worker.run(self._families.remove(name, **options))

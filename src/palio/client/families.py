@@ -91,6 +91,49 @@ class Families:
         found: dict[str, Any] = await self._session.invoke("family.show", {"name": name}, timeout=timeout)
         return found
 
+    async def paths(
+        self, name: str, *, all: bool = False, timeout: float | None = None
+    ) -> dict[str, list[dict[str, Any]]]:
+        """The `paths` of a family, and with `all` the `others` that its schema has, short ones first."""
+        argument = {"name": name, "all": all}
+        found: dict[str, Any] = await self._session.invoke("family.paths", argument, timeout=timeout)
+        return found
+
+    async def change(
+        self,
+        name: str,
+        schemas: Iterable[SchemaGiven] | None = None,
+        paths: Iterable[PathGiven] = (),
+        *,
+        without: Iterable[str] = (),
+        key: Iterable[str] | None = None,
+        prefixes: Mapping[str, str] | None = None,
+        registered: bool | None = None,
+        force: bool = False,
+        dry: bool = False,
+        ready: ReadyAt = "network",
+        timeout: float = _PATIENCE,
+    ) -> dict[str, Any]:
+        """Change a family: another schema, more `paths` or others, some fewer (`without`), another key.
+
+        What is not said stays. A change that breaks what may be in use is refused (`FamilyIncompatible`) unless
+        it is forced; `dry` only says what it would break, as `broken`. Returns what the family is then.
+        """
+        argument: dict[str, Any] = {
+            "name": name,
+            "schemas": None if schemas is None else schema_files(schemas),
+            "paths": list(paths),
+            "without": list(without),
+            "key": None if key is None else list(key),
+            "prefixes": dict(prefixes or {}),
+            "registered": registered,
+            "force": force,
+            "dry": dry,
+            "ready": ready,
+        }
+        made: dict[str, Any] = await self._session.invoke("family.change", argument, timeout=timeout)
+        return made
+
     async def remove(self, name: str, *, ready: ReadyAt = "network", timeout: float = _PATIENCE) -> None:
         """Remove a family. Its documents are not read any more; what was published stays what it is."""
         await self._session.invoke("family.remove", {"name": name, "ready": ready}, timeout=timeout)

@@ -117,7 +117,8 @@ class KnownFamily:
         self.added = tuple(sorted(added, key=lambda one: one.path.expression))
         self._complete: Family | None = None
         self._lock = threading.Lock()
-        if all(one.basis == self.basis for one in self.added):
+        declared = {one.expression for one in record.family.paths}
+        if all(one.basis == self.basis or one.path.expression in declared for one in self.added):
             self._complete = self._with([one.path for one in self.added])
 
     @property

@@ -17,11 +17,14 @@ import secrets
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any, Final, TypeVar
+from itertools import islice
+from typing import Final, TypeVar
 
 from palio.broker.sharing import BrokerSharing
+from palio.documents.changing import ChangedFamily
 from palio.documents.errors import FamilyRefused, UnknownFamily
 from palio.documents.family import MAX_PATHS, Family, FamilyPath
+from palio.documents.listing import ListedPath
 from palio.documents.making import WantedPath, typed_path, typing_of
 from palio.documents.records import (
     FAMILIES,
@@ -46,6 +49,7 @@ from palio.protocol.sharing import SharedRecord
 MAX_FAMILIES: Final = 1_000
 _SHOWN: Final = 20  # names of families that are told to whoever asks for another one
 _TYPINGS: Final = 4  # schemas that are kept read for paths to come, of which one may take 60 MB
+MAX_SHOWN: Final = 5_000  # paths of a schema that are listed at a time
 _TRIES: Final = 5
 
 Result = TypeVar("Result")
@@ -117,6 +121,11 @@ class FamilyRegistry:
         """All of them, by name."""
         return [await self.family(name) for name in self.names() if name in self._known]
 
+    async def listed_paths(self, name: str) -> tuple[ListedPath, ...]:
+        """The paths that the schema of a family has, short ones first. Raises `UnknownFamily`."""
+        declared = self.known(name).declared
+        return await self._in_thread(lambda: tuple(islice(self._typing(declared).paths(), MAX_SHOWN)))
+
     # Changes
 
     async def add(self, make: Callable[[], Family], name: str, *, everywhere: bool = True) -> Family:
@@ -129,6 +138,29 @@ class FamilyRegistry:
         record = FamilyRecord(secrets.token_hex(8), family)
         await self._put(name, record, [family_change(record), *stale], everywhere)
         return family
+
+    async def change(
+        self, name: str, change: Callable[[Family], ChangedFamily], *, everywhere: bool = True
+    ) -> ChangedFamily:
+        """Change a family to what `change` makes of it as it is now, in a thread.
+
+        If there is no `new` one in what it makes, nothing is changed. Raises what `change` does,
+        `UnknownFamily` and `FamilyConflict`.
+        """
+        for _ in range(_TRIES):
+            known = self.known(name)
+            made = await self._in_thread(lambda: change(known.complete()))  # noqa: B023
+            if self._known.get(name) is not known:
+                continue
+            new = made.new
+            if new is not None:
+                paths = {one.expression for one in new.paths}
+                gone = [one.path.expression for one in known.added if one.path.expression not in paths]
+                record = FamilyRecord(known.mark, new)
+                removed = [(PATHS, path_key(name, one), None) for one in gone]
+                await self._put(name, record, [family_change(record), *removed], everywhere)
+            return made
+        raise FamilyConflict(name)
 
     async def remove(self, name: str, *, everywhere: bool = True) -> None:
         """Remove a family with all its paths. Raises `UnknownFamily`."""
@@ -172,12 +204,17 @@ class FamilyRegistry:
 
     def _typed(self, family: Family, wanted: Sequence[WantedPath]) -> list[FamilyPath]:
         """In the maker's thread: what paths are by the family's schema."""
+        typing = self._typing(family)
+        return [typed_path(family.name, one, family.prefixes, typing) for one in wanted]
+
+    def _typing(self, family: Family) -> PathTyping:
+        """In the maker's thread: what the schema of a family says; the last ones are kept."""
         found = self._typings.get(id(family))
         if found is None:
             while len(self._typings) >= _TYPINGS:
                 del self._typings[next(iter(self._typings))]
             found = self._typings[id(family)] = family, typing_of(family)
-        return [typed_path(family.name, one, family.prefixes, found[1]) for one in wanted]
+        return found[1]
 
     def _require_new(self, name: str) -> None:
         if name in self._known:
@@ -264,26 +301,3 @@ def _present(family: Family, wanted: WantedPath) -> FamilyPath | None:
             there = f"{'several values' if found.many else 'a value'} of the kind {found.kind}"
             raise FamilyRefused(family.name, f"Its path {found.expression} is there already, as {there}.")
     return found
-
-
-def described(family: Family, *, whole: bool = False) -> dict[str, Any]:
-    """A family as people and programs are told of it; with its schemas if it is to be `whole`."""
-    told: dict[str, Any] = {
-        "name": family.name,
-        "namespace": family.namespace,
-        "root": family.root,
-        "revision": family.revision,
-        "registered": family.registered,
-        "key": list(family.key),
-        "prefixes": dict(family.prefixes),
-        "paths": [described_path(one) for one in family.paths],
-        "schemas": [one.name for one in family.schemas],
-    }
-    if whole:
-        told["schemas"] = [{"name": one.name, "content": one.content} for one in family.schemas]
-    return told
-
-
-def described_path(path: FamilyPath) -> dict[str, Any]:
-    """A path as people and programs are told of it."""
-    return {"expression": path.expression, "kind": path.kind, "many": path.many, "name": path.name}

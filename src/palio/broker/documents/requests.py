@@ -8,17 +8,28 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeVar
+import logging
+from typing import Any, TypeVar
 
 import msgspec
 
 from palio.broker.access.principal import Principal
 from palio.broker.access.rights import Allowance
-from palio.broker.documents.registry import FamilyRegistry, described
+from palio.broker.documents.descriptions import (
+    FamilyChange,
+    FamilyNamed,
+    FamilyWanted,
+    PathsAsked,
+    PathsWanted,
+    described,
+    described_path,
+)
+from palio.broker.documents.registry import FamilyRegistry
 from palio.broker.extension import Extension, ExtensionRequest
+from palio.documents.changing import ChangedFamily
 from palio.documents.errors import UnknownFamily
-from palio.documents.family import Family, SchemaFile
-from palio.documents.making import WantedPath, make_family
+from palio.documents.family import Family
+from palio.documents.making import WantedPath
 from palio.documents.reserved import FAMILY
 from palio.model.errors import NotAllowed, PalioError
 from palio.model.filter import Filter
@@ -33,58 +44,19 @@ class WrongFamilyRequest(PalioError):
     sentence = "This request about families of documents cannot be read: {reason}"
 
 
-class FamilyWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A family as somebody describes it; what is not said is taken from the schema."""
-
-    name: str
-    schemas: tuple[SchemaFile, ...] = ()
-    paths: tuple[WantedPath | str, ...] = ()
-    key: tuple[str, ...] = ()
-    prefixes: dict[str, str] = {}
-    namespace: str | None = None
-    root: str | None = None
-    registered: bool = False
-    ready: Literal["broker", "network"] = "network"
-
-    def make(self) -> Family:
-        """Raises what `make_family` does."""
-        return make_family(
-            self.name,
-            self.schemas,
-            self.paths,
-            self.key,
-            prefixes=self.prefixes,
-            namespace=self.namespace,
-            root=self.root,
-            registered=self.registered,
-        )
-
-
-class FamilyNamed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A family by its name."""
-
-    name: str
-    ready: Literal["broker", "network"] = "network"
-
-
-class PathsWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Paths that a family is to have."""
-
-    name: str
-    paths: tuple[WantedPath | str, ...]
-    ready: Literal["broker", "network"] = "network"
-
-
 class FamilyRequests:
     """Answers what clients ask about families."""
 
-    def __init__(self, registry: FamilyRegistry) -> None:
+    def __init__(self, registry: FamilyRegistry, log: logging.Logger) -> None:
         self._registry = registry
+        self._log = log
 
     def extension(self) -> Extension:
         requests = (
             ExtensionRequest("family.add", self._add, Allowance.FAMILIES),
+            ExtensionRequest("family.change", self._change, Allowance.FAMILIES),
             ExtensionRequest("family.remove", self._remove, Allowance.FAMILIES),
+            ExtensionRequest("family.paths", self._paths, None, reads=True),
             ExtensionRequest("family.paths.add", self._add_paths, None),
             ExtensionRequest("family.ls", self._list, None, reads=True),
             ExtensionRequest("family.show", self._show, None, reads=True),
@@ -95,6 +67,25 @@ class FamilyRequests:
         wanted = _read(argument, FamilyWanted)
         made = await self._registry.add(wanted.make, wanted.name, everywhere=wanted.ready == "network")
         return described(made)
+
+    async def _change(self, argument: dict[str, Any], principal: Principal, session: str) -> dict[str, Any]:
+        wanted = _read(argument, FamilyChange)
+        made = await self._registry.change(
+            wanted.name, lambda old: wanted.made(old, ()), everywhere=wanted.ready == "network"
+        )
+        self.log_forced(made, principal)
+        return described(made.shown) | {"broken": list(made.broken), "documents": made.looked_at}
+
+    def log_forced(self, made: ChangedFamily, principal: Principal) -> None:
+        """Says in the log that something was broken on purpose."""
+        if made.new is not None and made.broken:
+            extra = {
+                "family": made.new.name,
+                "revision": made.new.revision,
+                "by": principal.name,
+                "broken": " ".join(made.broken),
+            }
+            self._log.warning("A family was changed by force, which breaks what may be in use.", extra=extra)
 
     async def _remove(self, argument: dict[str, Any], principal: Principal, session: str) -> None:
         wanted = _read(argument, FamilyNamed)
@@ -107,6 +98,18 @@ class FamilyRequests:
         paths = [WantedPath.parse(one) if isinstance(one, str) else one for one in wanted.paths]
         everywhere = wanted.ready == "network"
         return described(await self._registry.add_paths(wanted.name, paths, everywhere=everywhere))
+
+    async def _paths(self, argument: dict[str, Any], principal: Principal, session: str) -> dict[str, Any]:
+        wanted = _read(argument, PathsAsked)
+        self.require_sees(principal, wanted.name)
+        family = await self._registry.family(wanted.name)
+        listed = await self._registry.listed_paths(wanted.name) if wanted.all else ()
+        others = [
+            {"expression": one.expression, "kind": one.type.kind, "many": one.type.many, "name": None}
+            for one in listed
+            if family.path(one.expression) is None
+        ]
+        return {"paths": [described_path(one) for one in family.paths], "others": others}
 
     async def _list(self, argument: dict[str, Any], principal: Principal, session: str) -> list[dict[str, Any]]:
         return [described(one) for one in await self.seen(principal)]

@@ -32,7 +32,8 @@ from palio.model.moments import parse_since
 EPILOG = help_epilog(
     "palio audit",
     "palio audit --result refused --since 1d",
-    "palio audit --who desk-7 --kind publish --kind attach --json",
+    "palio audit --who desk-7",
+    "palio audit --kind publish --kind attach --json",
     "palio audit --follow",
     "palio audit --store sqlite:///palio-data/palio.db --since all --json",
 )
@@ -64,8 +65,8 @@ def audit(
     ] = None,
     since: Annotated[str | None, option("WHEN", "All from then on: 1h, 7d, a date, a time, all.")] = None,
     until: Annotated[str | None, option("WHEN", "Only what is older.")] = None,
-    last: Annotated[int, option("COUNT", "So many, without --since.", "--last", "-n", min=1, max=_PAGE)] = 50,
-    follow: Annotated[bool, flag("--follow", "Go on with what comes, until Ctrl-C.", "-f")] = False,
+    last: Annotated[int, option("COUNT", "So many, without --since.", "--last", min=1, max=_PAGE)] = 50,
+    follow: Annotated[bool, flag("--follow", "Go on with what comes, until Ctrl-C.")] = False,
     as_json: Annotated[bool, flag("--json", "JSON lines.")] = False,
 ) -> None:
     """Show who has asked a broker for what, when, and what came of it.

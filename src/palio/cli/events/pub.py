@@ -41,7 +41,7 @@ EPILOG = help_epilog(
     """palio pub '{"symbol": "ACME", "price": 101.5, "tags": ["a", "b"]}'""",
     "palio pub sensor=s-{random:1:9} value={random:0.0:40.0} --count 100",
     "palio pub < examples/events.jsonl",
-    "palio pub --xml card-1.xml card-2.xml",
+    "palio pub --xml examples/xml/c1.xml examples/xml/c2.xml",
 )
 _MOST_NAMED = 20  # attributes that are named as not seen by filters
 Batches: TypeAlias = AsyncIterator[list[Notification]]

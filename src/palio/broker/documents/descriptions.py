@@ -1,0 +1,114 @@
+"""Families as somebody asks for them, and as they are told: plain data, in requests and over HTTP alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Literal
+
+import msgspec
+
+from palio.documents.changing import ChangedFamily, change_family, changed
+from palio.documents.family import Family, FamilyPath, SchemaFile
+from palio.documents.making import WantedPath, make_family
+
+Ready = Literal["broker", "network"]
+
+
+class FamilyWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A family as somebody describes it; what is not said is taken from the schema."""
+
+    name: str
+    schemas: tuple[SchemaFile, ...] = ()
+    paths: tuple[WantedPath | str, ...] = ()
+    key: tuple[str, ...] = ()
+    prefixes: dict[str, str] = {}
+    namespace: str | None = None
+    root: str | None = None
+    registered: bool = False
+    ready: Ready = "network"
+
+    def make(self) -> Family:
+        """Raises what `make_family` does."""
+        return make_family(
+            self.name,
+            self.schemas,
+            self.paths,
+            self.key,
+            prefixes=self.prefixes,
+            namespace=self.namespace,
+            root=self.root,
+            registered=self.registered,
+        )
+
+
+class FamilyChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is to be another one of a family; the rest stays."""
+
+    name: str
+    schemas: tuple[SchemaFile, ...] | None = None
+    paths: tuple[WantedPath | str, ...] = ()
+    without: tuple[str, ...] = ()
+    key: tuple[str, ...] | None = None
+    prefixes: dict[str, str] = {}
+    registered: bool | None = None
+    force: bool = False
+    dry: bool = False
+    ready: Ready = "network"
+
+    def made(self, old: Family, documents: Iterable[bytes]) -> ChangedFamily:
+        """What comes of it. Raises what `change_family` does, and `FamilyIncompatible`."""
+        new = change_family(
+            old,
+            schemas=self.schemas,
+            paths=self.paths,
+            without=self.without,
+            key=self.key,
+            prefixes=self.prefixes,
+            registered=self.registered,
+        )
+        return changed(old, new, documents, force=self.force, dry=self.dry)
+
+
+class FamilyNamed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A family by its name."""
+
+    name: str
+    ready: Ready = "network"
+
+
+class PathsAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The paths of a family, or all that its schema has."""
+
+    name: str
+    all: bool = False
+
+
+class PathsWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Paths that a family is to have."""
+
+    name: str
+    paths: tuple[WantedPath | str, ...]
+    ready: Ready = "network"
+
+
+def described(family: Family, *, whole: bool = False) -> dict[str, Any]:
+    """A family as people and programs are told of it; with its schemas if it is to be `whole`."""
+    told: dict[str, Any] = {
+        "name": family.name,
+        "namespace": family.namespace,
+        "root": family.root,
+        "revision": family.revision,
+        "registered": family.registered,
+        "key": list(family.key),
+        "prefixes": dict(family.prefixes),
+        "paths": [described_path(one) for one in family.paths],
+        "schemas": [one.name for one in family.schemas],
+    }
+    if whole:
+        told["schemas"] = [{"name": one.name, "content": one.content} for one in family.schemas]
+    return told
+
+
+def described_path(path: FamilyPath) -> dict[str, Any]:
+    """A path as people and programs are told of it."""
+    return {"expression": path.expression, "kind": path.kind, "many": path.many, "name": path.name}
