@@ -124,13 +124,14 @@ class Line:
 
     def report(self, count: int) -> None:
         """So many were published, until now."""
-        self._send(Report(count, self._began, time.perf_counter(), self._used()))
+        self.tell(Report(count, self._began, time.perf_counter(), self._used()))
 
     def report_received(self, tally: Tally) -> None:
         samples = b"" if tally.latencies is None else tally.latencies.tobytes()
-        self._send(Report(tally.count, self._began, tally.ended, self._used(), samples))
+        self.tell(Report(tally.count, self._began, tally.ended, self._used(), samples))
 
-    def _send(self, report: Report) -> None:
+    def tell(self, report: Any) -> None:
+        """Anything that can be pickled."""
         # An event loop that has looked at it has left it non-blocking, and a report may be large.
         os.set_blocking(self._connection.fileno(), True)
         self._connection.send(report)

@@ -31,6 +31,7 @@ app = command_group(
     "palio bench neighbours --quick",
     "palio bench spark --events 2000 --subscriptions 300",
     "palio bench patterns --quick --ways plain",
+    "palio bench xml --quick --row native",
 )
 app.command("filters", epilog=bench_filters.EPILOG)(bench_filters.filters)
 
@@ -51,6 +52,7 @@ SUBJECTS = {
     "neighbours": "Measure what one hostile client costs all others at a broker, attack by attack.",
     "spark": "Measure bulk matching on Spark beside Spark's own cross join.",
     "patterns": "Measure patterns in tables, in streams and without Spark, beside a self-join in Spark SQL.",
+    "xml": "Measure XML documents beside lxml alone and a relational matcher.",
 }
 
 
