@@ -14,6 +14,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from palio.spark.documents.extracting import complete_documents, extract
+    from palio.spark.documents.versions import read_documents
     from palio.spark.lake.archiving import archive, archive_continuously
     from palio.spark.lake.rewriting import compact, forget, sweep
     from palio.spark.lake.table import read_lake, read_quarantine
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
 # Where names come from; each is loaded when it is first asked for, as a program that only wants to know whether
 # there is a Java should not have to load Arrow for that.
 _PLACES = {
+    "documents.extracting": ("complete_documents", "extract"),
+    "documents.versions": ("read_documents",),
     "lake.archiving": ("archive", "archive_continuously"),
     "lake.rewriting": ("compact", "forget", "sweep"),
     "lake.table": ("read_lake", "read_quarantine"),
@@ -60,6 +64,8 @@ __all__ = [
     "backtest",
     "build_shards",
     "compact",
+    "complete_documents",
+    "extract",
     "find_patterns",
     "forget",
     "history",
@@ -69,6 +75,7 @@ __all__ = [
     "operations",
     "reach_back",
     "read",
+    "read_documents",
     "read_lake",
     "read_quarantine",
     "read_stream",

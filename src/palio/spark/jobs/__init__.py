@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from palio.spark.jobs.backtest_job import backtest
     from palio.spark.jobs.backtest_result import LookedBack
     from palio.spark.jobs.checkpoint import PartsDone
+    from palio.spark.jobs.documents_job import DocumentsRead, documents, match_documents
     from palio.spark.jobs.match_job import Matched, MatchedNew, match, match_new
     from palio.spark.jobs.patterns_job import PatternsFound, patterns
     from palio.spark.jobs.reach_back_job import ReachedBack, reach_back
@@ -41,6 +42,7 @@ _PLACES = {
     "backtest_job": ("backtest",),
     "checkpoint": ("PartsDone",),
     "backtest_result": ("LookedBack",),
+    "documents_job": ("DocumentsRead", "documents", "match_documents"),
     "match_job": ("Matched", "MatchedNew", "match", "match_new"),
     "patterns_job": ("PatternsFound", "patterns"),
     "reach_back_job": ("ReachedBack", "reach_back"),
@@ -51,6 +53,7 @@ _MODULES = {name: module for module, names in _PLACES.items() for name in names}
 __all__ = [
     "Archived",
     "Compacted",
+    "DocumentsRead",
     "Erased",
     "LookedBack",
     "Matched",
@@ -62,8 +65,10 @@ __all__ = [
     "archive_continuously",
     "backtest",
     "compact",
+    "documents",
     "forget",
     "match",
+    "match_documents",
     "match_new",
     "patterns",
     "reach_back",

@@ -85,7 +85,7 @@ def match(
     Raises `UnknownInput`, `WrongCheckpoint` and `SourceChanged`, and what `palio.spark.match` raises.
     """
     invalid = "error" if quarantine is None else "skip"
-    filters = _subscriptions(spark, subscriptions, dialect, quarantine)
+    filters = filters_at(spark, subscriptions, dialect, quarantine)
     whole = events_at(spark, events, id=event_id)
     if quarantine is None:
         _require_readable(whole)
@@ -136,7 +136,7 @@ def match_new(
 
     Raises `UnknownInput`, and what `palio.spark.match_new` raises.
     """
-    filters = _subscriptions(spark, subscriptions, dialect, quarantine)
+    filters = filters_at(spark, subscriptions, dialect, quarantine)
     positioned = positioned_at(spark, events)
     if positioned is None:
         raise UnknownInput(events, "--new needs events of a lake or a journal, which have positions.")
@@ -154,7 +154,8 @@ def match_new(
     return MatchedNew(output, tuple(done))
 
 
-def _subscriptions(spark: SparkSession, place: str, dialect: str, quarantine: str | None) -> DataFrame:
+def filters_at(spark: SparkSession, place: str, dialect: str, quarantine: str | None) -> DataFrame:
+    """Subscriptions of a place; what cannot be read of them goes to the quarantine, if there is one."""
     filters = subscriptions_at(spark, place, dialect)
     if quarantine is not None:
         _set_aside(bulk.unreadable(filters), quarantine, "subscriptions")

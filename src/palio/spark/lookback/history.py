@@ -53,10 +53,16 @@ def history(
     old = read_lake(spark, place, schema=wanted, filter=parsed, since=begin, until=end, state=state)
     if url is None:
         return old
-    options |= {"startingOffsets": json.dumps(position_of(state).to_json())}
     limits = {"filter": parsed, "since": begin, "until": end, **options}
-    new = _in_branches(state, wanted, lambda columns: read(spark, url, schema=columns, **limits))
-    return old.unionByName(new)
+    return old.unionByName(after_lake(spark, state, url, wanted, **limits))
+
+
+def after_lake(
+    spark: SparkSession, state: LakeState, url: str, schema: StructType | None, **limits: Any
+) -> DataFrame:
+    """What journals have after one version of a lake; `limits` are those of `palio.spark.read`."""
+    limits["startingOffsets"] = json.dumps(position_of(state).to_json())
+    return _in_branches(state, schema, lambda columns: read(spark, url, schema=columns, **limits))
 
 
 def _in_branches(
