@@ -5,6 +5,8 @@
 2. Schema, root and key are not looked at: the document was valid when it was read.
 3. `complete` gives a notification the values of all paths of its family as it is now. What its document says
    about a path counts, also where the path had another kind; everything else stays as it was published.
+4. A document need not be read again only if this revision has read it, and each path has a value: paths that
+   subscriptions add come without a new revision, and a path that finds nothing leaves no trace.
 """
 
 from __future__ import annotations
@@ -49,6 +51,7 @@ class FamilyCompletion:
 
     def __init__(self, family: Family, limits: DocumentLimits | None = None) -> None:
         self.family = family
+        self._expressions = {path.expression for path in family.paths}
         self._values = PathValues(family.paths, family.prefixes, limits)
 
     def complete(self, attributes: Mapping[str, Value], content: bytes | None) -> dict[str, Value] | None:
@@ -57,9 +60,9 @@ class FamilyCompletion:
         Raises `DocumentRefused` and `DocumentTooLarge` for what a family with all these paths refuses.
         """
         family = self.family
-        if attributes.get(FAMILY) != family.name or attributes.get(REVISION) == family.revision:
+        if content is None or attributes.get(FAMILY) != family.name:  # without content, it was withdrawn
             return None
-        if content is None:  # it was withdrawn
+        if attributes.get(REVISION) == family.revision and self._expressions <= attributes.keys():
             return None
         completed = dict(attributes)
         for path, value in zip(family.paths, self._values.of(content), strict=True):

@@ -118,12 +118,15 @@ def test_versions_and_current_documents(spark, published):
 def test_paths_are_typed_and_what_a_family_with_them_from_the_start_has_read(spark, published):
     documents = palio.spark.read_documents(spark, published.lake, published.address, versions=True)
     paths = ["price", "brand", FamilyPath("count(//c:brand)", "int", name="brands"), "/c:card/c:none"]
+    paths += ["code:string,single=//c:code", "first=/c:card/c:brand[1]"]
     table = palio.spark.extract(documents, NOW, paths)
-    assert [(one.name, one.dataType.simpleString()) for one in table.schema[-4:]] == [
+    assert [(one.name, one.dataType.simpleString()) for one in table.schema[-6:]] == [
         ("price", "double"),
         ("brand", "array<string>"),
         ("brands", "bigint"),
-        ("/c:card/c:none", "string"),
+        ("/c:card/c:none", "array<string>"),
+        ("code", "string"),
+        ("first", "array<string>"),
     ]
     reader = DocumentReader(NOW)
     rows = table.collect()
@@ -132,7 +135,7 @@ def test_paths_are_typed_and_what_a_family_with_them_from_the_start_has_read(spa
         read = reader.read(bytes(row.document)).attributes
         brands = read["/c:card/c:brand"]
         assert (row.price, tuple(row.brand), row.brands) == (read[PRICE], brands, len(brands))
-        assert row["/c:card/c:none"] is None
+        assert (row["/c:card/c:none"], row.code, row.first) == (None, row.key, [brands[0]])
 
 
 def test_pairs_are_those_of_a_broker(spark, published):
@@ -215,7 +218,7 @@ def test_what_cannot_be_asked(spark, tmp_path):
     ]
     binary = table.selectExpr("price", "cast(document as binary) AS document")
     cases += [
-        (WrongOption, "'another'", lambda: palio.spark.extract(binary, NOW, ["price"])),
+        (WrongOption, "'another=", lambda: palio.spark.extract(binary, NOW, ["price"])),
         (WrongOption, "two|Two", lambda: palio.spark.extract(binary, NOW, ["brand", "//c:x/@*", "brand"])),
         (WrongOption, "invalid", lambda: palio.spark.extract(binary, NOW, ["brand"], invalid="skip")),
         (palio.PalioError, "prefix", lambda: palio.spark.extract(binary, NOW, ["/d:card"])),

@@ -1,8 +1,7 @@
 """`extract` and `complete_documents`: what paths find in the documents of a table, where the documents are.
 
 Both are one `mapInArrow`: batches of documents go in, typed columns come out, and no document comes to the
-driver. Nothing is read of a document that is known already: what its family's present revision has read is
-complete.
+driver.
 
 1. A value is what a family with that path from the start would have read. A document that such a family would
    have refused is an error with its name, or a row without values and with the reason, never left out.
@@ -35,14 +34,13 @@ from palio.documents import (
     Family,
     FamilyCompletion,
     FamilyPath,
-    PathTyping,
+    FamilyPaths,
     PathValues,
-    read_sources,
     thread_is_worn,
 )
 from palio.documents.family import PathKind
+from palio.documents.making import WantedPath, typed_path, typing_of
 from palio.documents.xpath import read_path
-from palio.documents.xpath.path import naming_of
 from palio.model.errors import PalioError
 from palio.model.notification import Notification
 from palio.spark.arrow import UTC_MICROSECONDS, Batches
@@ -63,9 +61,7 @@ _TYPES: dict[PathKind, tuple[DataType, Any]] = {
 _AT_A_TIME = 64
 _ADVICE = 'With invalid="null" it is a row without values, and with this reason.'
 
-# A path as it is given: its text or its short name, or all that is to be said of it.
-GivenPath = str | FamilyPath
-GivenPaths = Sequence[GivenPath] | Mapping[str, GivenPath]
+GivenPaths = Sequence[str | FamilyPath]
 
 
 def extract(
@@ -78,16 +74,17 @@ def extract(
 ) -> DataFrame:
     """A table of documents with a column for each path; what documents of other families say is null.
 
-    `paths` are short names or XPaths, by default all of the family; as a mapping, the columns' names come with
-    them, else a column is called by the short name, or by the path's canonical text. What a value is says the
-    family, or its schema, or a `FamilyPath`; a path that may occur more than once gives an array. `column` has
-    the documents, as bytes; where it is null, there are no values.
+    `paths` are short names, XPaths, or as `palio family add` takes them (`price=/card/price`, `price:float=…`,
+    `:string,many=…`); by default all of the family. A column is called by the short name, or else by the path's
+    canonical text. What is not said of a value says the family, or its schema; without one, nodes are strings,
+    and there may be several of them. A path that may occur more than once gives an array. `column` has the
+    documents, as bytes; where it is null, there are no values.
 
     `invalid` is "error", or "null": then values of a document of which one cannot be had are null, and a column
     `reason` says why.
 
-    Raises `WrongOption`, `MissingColumn`, `UnknownPath` and `XPathSyntaxError`. A document whose values cannot
-    be had fails the job with `BadEvent`.
+    Raises `WrongOption`, `MissingColumn`, `UnknownPath`, `FamilyRefused` and `XPathSyntaxError`. A document
+    whose values cannot be had fails the job with `BadEvent`.
     """
     _require_binary(documents, column)
     _require_invalid(invalid)
@@ -96,7 +93,7 @@ def extract(
     taken = {name.lower() for name in documents.columns}
     for name, path in wanted.items():
         if name.lower() in taken:
-            told = f"There is a column {name!r} already; name another one: {{'another': {path.expression!r}}}."
+            told = f"There is a column {name!r} already; call it otherwise: 'another={path.expression}'."
             raise WrongOption("paths", told)
         taken.add(name.lower())
         kind, _ = _TYPES[path.kind]
@@ -113,13 +110,13 @@ def complete_documents(
 ) -> DataFrame:
     """Documents as `read_documents` gives them, whose `payload` has the values of all paths of their families.
 
-    Those of other families, or of the present revision, stay as they are. So filters are about the same as at a
+    Those of other families stay as they are. So filters are about the same as at a
     broker that has had the present paths from the start: `match(complete_documents(…), subscriptions)`.
 
     `invalid` is "error", or "null": then what cannot be completed stays as it was, and a column `reason` says
     why. Raises `WrongOption` and `MissingColumn`; `BadEvent` fails the job.
     """
-    require_columns("documents", documents, EVENT, "family", "revision", PAYLOAD, DOCUMENT)
+    require_columns("documents", documents, EVENT, "family", PAYLOAD, DOCUMENT)
     _require_invalid(invalid)
     schema = StructType([*documents.schema.fields])
     if invalid == "null":
@@ -130,35 +127,32 @@ def complete_documents(
 
 
 def wanted_paths(family: Family, paths: GivenPaths | None) -> dict[str, FamilyPath]:
-    """What is wanted, by the names of the columns. Raises `UnknownPath` and `XPathSyntaxError`."""
-    given = family.paths if paths is None else paths
-    if isinstance(given, str):
+    """What is wanted, by the names of the columns. Raises what reading an XPath does, and `FamilyRefused`."""
+    if isinstance(paths, str):
         raise WrongOption("paths", "It is a list of paths.")
-    typing = None
+    known = FamilyPaths(family)
     found: dict[str, FamilyPath] = {}
-    for one in given.items() if isinstance(given, Mapping) else [(None, path) for path in given]:
-        name, path = one
-        if isinstance(path, str):
-            known = family.path(path)
-            xpath = read_path(path if known is None else known.expression, family.prefixes)
-            known = known or family.path(xpath.text)
-            if known is None:
-                typing = typing or _typing_of(family)
-                said = typing.type(xpath)
-                known = FamilyPath(xpath.text, said.kind, said.many)
-            path = known
-        else:
-            path = msgspec.structs.replace(path, expression=read_path(path.expression, family.prefixes).text)
-        column = name or path.name or path.expression
+    for one in family.paths if paths is None else paths:
+        path = _wanted_path(known, one)
+        column = path.name or path.expression
         if column in found:
             raise WrongOption("paths", f"Two are called {column!r}.")
         found[column] = path
     return found
 
 
-def _typing_of(family: Family) -> PathTyping:
-    sources = read_sources(family.schemas) if family.schemas else ()
-    return PathTyping(family.name, sources, family.namespace, family.root, naming_of(family.prefixes))
+def _wanted_path(known: FamilyPaths, given: str | FamilyPath) -> FamilyPath:
+    family = known.family
+    if isinstance(given, FamilyPath):
+        expression = read_path(given.expression, family.prefixes).text
+        return msgspec.structs.replace(given, expression=expression)
+    if (path := family.path(given)) is not None:
+        return path
+    wanted = WantedPath.parse(given)
+    if wanted.kind is None and wanted.many is None:
+        path = known.find(wanted.expression)
+        return msgspec.structs.replace(path, name=wanted.name or path.name)
+    return typed_path(family.name, wanted, family.prefixes, typing_of(family))
 
 
 def _require_binary(documents: DataFrame, column: str) -> None:
@@ -228,17 +222,8 @@ def _completed(families: tuple[Family, ...], lenient: bool, batches: Batches) ->
     with _ReadingThread() as thread:
         for batch in batches:
             payloads = batch.column(PAYLOAD).to_pylist()
-            about = [batch.column(name).to_pylist() for name in ("family", "revision", DOCUMENT)]
-
-            def completed(row: int, payloads: Any = payloads, about: Any = about) -> bytes | None:
-                family, revision, document = (column[row] for column in about)
-                completion = completions.get(family)
-                if completion is None or completion.family.revision == revision:
-                    return None
-                attributes = completion.complete(Notification.decode(payloads[row]).attributes, document)
-                return None if attributes is None else Notification.of_values(attributes).encode()
-
-            read = thread.each(completed, range(len(payloads)))
+            about = [batch.column(name).to_pylist() for name in ("family", PAYLOAD, DOCUMENT)]
+            read = thread.each(partial(_completed_payload, completions), list(zip(*about, strict=True)))
             found, reasons = _sorted_out(batch, read, lenient)
             if any(one is not None for one in found):
                 place = batch.schema.get_field_index(PAYLOAD)
@@ -246,6 +231,17 @@ def _completed(families: tuple[Family, ...], lenient: bool, batches: Batches) ->
                 kept = [old if new is None else new for old, new in zip(payloads, found, strict=True)]
                 batch = batch.set_column(place, field, pa.array(kept, field.type))
             yield _with_columns(batch, (), [], reasons if lenient else None)
+
+
+def _completed_payload(
+    completions: Mapping[str, FamilyCompletion], row: tuple[str, bytes, bytes | None]
+) -> bytes | None:
+    """The attributes of a document with all that is missing; None if nothing is."""
+    family, payload, document = row
+    if family not in completions:
+        return None
+    attributes = completions[family].complete(Notification.decode(payload).attributes, document)
+    return None if attributes is None else Notification.of_values(attributes).encode()
 
 
 def _sorted_out(batch: Any, read: list[Any], lenient: bool) -> tuple[list[Any], list[str | None]]:
