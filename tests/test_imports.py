@@ -39,3 +39,22 @@ def test_patterns_bring_matching():
 def test_the_help_of_the_program_loads_no_client():
     program = "import sys; sys.argv = ['palio', '--help']; from palio.cli.main import app"
     assert rooms(program) <= {"palio", "palio.cli", "palio.model"}
+
+
+# Of `palio[broker]`, and of what else an executor of Spark's, or a test of somebody's, does not have.
+_WEB = ("aiohttp", "h11", "lxml", "prometheus_client", "rich", "starlette", "typer", "uvicorn", "websockets")
+_IN_A_TEST = """
+import sys
+
+sys.modules |= dict.fromkeys({missing}, None)
+import palio.sync, palio.testing
+
+with palio.testing.broker(journal=True) as address, palio.sync.connect(address) as client:
+    print(client.publish({{"a": 1}}).origin)
+"""
+
+
+def test_a_broker_in_a_test_or_a_job_needs_no_web_server():
+    program = [sys.executable, "-c", _IN_A_TEST.format(missing=_WEB)]
+    done = subprocess.run(program, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout != "") == (0, True), done.stderr

@@ -10,12 +10,14 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
-from starlette.responses import Response
 
 from palio.model.errors import PalioError, cut
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
 
 MEDIA_TYPE = "application/problem+json"
 TYPE = "urn:palio:error:"
@@ -112,6 +114,8 @@ def details(problem: PalioError) -> dict[str, Any]:
 
 def problem_response(problem: PalioError, headers: Mapping[str, str] | None = None) -> Response:
     """An error as an answer."""
+    from starlette.responses import Response  # noqa: PLC0415 (a broker without HTTP has routes, but no web server)
+
     document = details(problem)
     more = dict(headers or {})
     if document["status"] == 401:
