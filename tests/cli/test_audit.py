@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 
 import palio
+from tests.cli.processes import PATIENCE, started
 
 
 def lines(result) -> list[dict]:
@@ -16,8 +18,12 @@ def ask(live):
     async def work():
         async with palio.connect(f"palio://{live.server}", name="desk") as client:
             await client.subscribe("x > 1")
-            await client.publish([{"x": 1}, {"x": 2}])
-            await asyncio.sleep(0.2)
+            receipt, *_ = await client.publish([{"x": 1}, {"x": 2}])
+            logged: set[int] = set()  # the row of a publish comes with those of all that was before it
+            while receipt.sequence not in logged:
+                await asyncio.sleep(0.01)
+                page = await client.operations(kinds=("publish",))
+                logged = {row["sequence"] for row in page["operations"]}
 
     live.do(work())
 
@@ -45,3 +51,14 @@ def test_the_store_of_a_broker_is_read_without_it(command, live):
     assert lines(command("audit", "--store", url, "--last", "2", "--json")) == everything[-2:]
     assert command("audit", "--store", url, "--follow").exit_code == 3
     assert command("audit", "--store", url, "--server", live.server).exit_code == 3
+
+
+def test_the_log_is_followed_until_ctrl_c(live, environment, tmp_path):
+    ask(live)
+    wanted = ("audit", "--follow", "--json", "--server", live.server, "--kind", "publish")
+    with started(*wanted, environment=environment, folder=tmp_path) as following:
+        assert json.loads(following.stdout.readline())["sequence"] == 1
+        ask(live)
+        assert json.loads(following.stdout.readline())["sequence"] == 3
+        following.send_signal(signal.SIGINT)
+        assert following.wait(PATIENCE) == 130

@@ -65,7 +65,7 @@ def audit(
     ] = None,
     since: Annotated[str | None, option("WHEN", "All from then on: 1h, 7d, a date, a time, all.")] = None,
     until: Annotated[str | None, option("WHEN", "Only what is older.")] = None,
-    last: Annotated[int, option("COUNT", "So many, without --since.", "--last", min=1, max=_PAGE)] = 50,
+    last: Annotated[int, option("COUNT", "So many, without --since.", min=1, max=_PAGE)] = 50,
     follow: Annotated[bool, flag("--follow", "Go on with what comes, until Ctrl-C.")] = False,
     as_json: Annotated[bool, flag("--json", "JSON lines.")] = False,
 ) -> None:
