@@ -52,6 +52,22 @@ def test_a_family_from_its_first_document_to_its_end(command, live, folder):
     assert "0 families" in command("family", "ls").stderr
 
 
+def test_publishers_register_where_a_family_wants_it(command, live, folder):
+    assert command(*ADD, "--registered").exit_code == 0
+    (folder / "c1.xml").write_bytes(card())
+    refused = command("pub", "--xml", "c1.xml")
+    assert (refused.exit_code, "palio family register" in refused.stderr) == (3, True)
+    handle = command("family", "register", "card").stdout
+    assert command("family", "register", "card").stdout == handle
+    assert command("pub", "--xml", "c1.xml").exit_code == 0
+    assert handle.strip() in command("family", "publishers", "card").stdout
+    assert [row["handle"] for row in rows(command("family", "publishers", "card", "--json"))] == [
+        handle.strip()
+    ]
+    assert "Not registered" in command("family", "withdraw", "card").stderr
+    assert "No publishers" in command("family", "publishers", "card").stdout
+
+
 @pytest.mark.usefixtures("live", "folder")
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),

@@ -24,8 +24,10 @@ from palio.broker.auditing import Auditing
 from palio.broker.connection import BrokerConnection
 from palio.broker.counts import BrokerCounts
 from palio.broker.dialling import Dialling
+from palio.broker.documents.publishers import PublisherRequests
 from palio.broker.documents.publishing import DocumentPublishing
 from palio.broker.documents.readers import FamilyReaders
+from palio.broker.documents.registrations import PublisherRegistrations
 from palio.broker.documents.registry import FamilyRegistry
 from palio.broker.documents.requests import FamilyRequests
 from palio.broker.documents.workers import DocumentWorkers
@@ -119,9 +121,6 @@ class BrokerServer:
         self.extensions = Extensions(log)
         intake = Intake(settings, guard, runner, Inspection(self), counts, operations)
         self.families = FamilyReaders(settings.documents)
-        self.documents = DocumentPublishing(
-            DocumentWorkers(settings.documents.workers), self.families.read, guard, intake
-        )
         self._registry = registry
         self._server: asyncio.Server | None = None
         self._http: Any = None
@@ -137,6 +136,14 @@ class BrokerServer:
         self.carry_out = runner.carry_out
         self.sharing = runner.sharing
         self.family_registry = FamilyRegistry(runner.sharing, self.families.tell)
+        self.registrations = PublisherRegistrations(runner.sharing, self.family_registry)
+        self.documents = DocumentPublishing(
+            DocumentWorkers(settings.documents.workers),
+            self.families.read,
+            self.registrations.require,
+            guard,
+            intake,
+        )
         self.take = intake.take
         self.inspected = intake.inspected
         self.invoked = Invoking(self.extensions, self.accounts, counts, operations).take
@@ -157,6 +164,7 @@ class BrokerServer:
         self.storing.begin(self._runner.handle)
         self._runner.router = await self._make_router()
         self.family_registry.begin()
+        self.registrations.begin()
         host, port = split_address(settings.listen)
         try:
             tls = None if self.tls is None else self.tls.context
@@ -168,6 +176,7 @@ class BrokerServer:
         self.port = self._server.sockets[0].getsockname()[1]
         self.extensions.add(Auditing(self).extension())
         self.extensions.add(FamilyRequests(self.family_registry, self.log).extension())
+        self.extensions.add(PublisherRequests(self.registrations).extension())
         for install in self._installers:
             for extension in install(self):
                 self.extensions.add(extension)

@@ -42,3 +42,15 @@ class BlockingFamilies:
     def remove(self, name: str, **options: Any) -> None:
         """Remove a family."""
         self._worker.run(self._families.remove(name, **options))
+
+    def register(self, name: str, address: str = "", **options: Any) -> str:
+        """Be a publisher of documents of a family. Returns a handle."""
+        return self._worker.run(self._families.register(name, address, **options))
+
+    def withdraw(self, name: str, address: str = "", **options: Any) -> None:
+        """Be no publisher of documents of a family any more."""
+        self._worker.run(self._families.withdraw(name, address, **options))
+
+    def publishers(self, name: str, **options: Any) -> list[dict[str, str]]:
+        """Who is registered."""
+        return self._worker.run(self._families.publishers(name, **options))

@@ -138,6 +138,25 @@ class Families:
         """Remove a family. Its documents are not read any more; what was published stays what it is."""
         await self._session.invoke("family.remove", {"name": name, "ready": ready}, timeout=timeout)
 
+    async def register(self, name: str, address: str = "", *, timeout: float = _PATIENCE) -> str:
+        """Be a publisher of documents of a family, at all brokers, until `withdraw`; needed where the family is
+        `registered`. Returns a handle, the same for the same `address`, which tells several of a client apart.
+        """
+        argument = {"name": name, "address": address}
+        made: dict[str, str] = await self._session.invoke("family.register", argument, timeout=timeout)
+        return made["handle"]
+
+    async def withdraw(self, name: str, address: str = "", *, timeout: float = _PATIENCE) -> None:
+        """Be no publisher of documents of a family any more. To withdraw twice is no mistake."""
+        await self._session.invoke("family.withdraw", {"name": name, "address": address}, timeout=timeout)
+
+    async def publishers(self, name: str, *, timeout: float | None = None) -> list[dict[str, str]]:
+        """Who is registered: `handle`, `principal` and `address` of each."""
+        found: list[dict[str, str]] = await self._session.invoke(
+            "family.publishers", {"name": name}, timeout=timeout
+        )
+        return found
+
 
 def schema_files(schemas: Iterable[SchemaGiven]) -> list[dict[str, Any]]:
     """Files of a schema as they are sent. Raises `OSError` for one that cannot be read."""

@@ -7,7 +7,8 @@
 2. All documents of a message are published, or none; what is wrong with the first that is refuses them.
 3. Rights are about content, so they are looked at when a document has been read; before, only whether somebody
    may publish at all, and how much.
-4. Attributes that say what was read (`RESERVED`) come from reading only: no client gives them.
+4. A family may want to know its publishers beforehand; then whoever is not registered publishes none of it.
+5. Attributes that say what was read (`RESERVED`) come from reading only: no client gives them.
 """
 
 from __future__ import annotations
@@ -17,9 +18,11 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from palio.broker.documents.workers import DocumentWorkers, ReadingJob
+from palio.documents.reserved import FAMILY
 from palio.model.effort import Meter
 from palio.model.errors import PalioError
 from palio.model.notification import Notification
+from palio.model.values import Value
 from palio.protocol.requests import Publish, PublishDocuments
 
 if TYPE_CHECKING:
@@ -35,12 +38,16 @@ class DocumentPublishing:
         self,
         workers: DocumentWorkers,
         read: Callable[[Notification], Notification],
+        require: Callable[[Value | None, str], None],
         guard: RequestGuard,
         intake: Intake,
     ) -> None:
-        """`read` says what a notification is once the document in it has been read; it is called in threads."""
+        """`read` says what a notification is once the document in it has been read; it is called in threads.
+        `require` raises what is said to a principal who may not publish documents of a family.
+        """
         self._workers = workers
         self._read = read
+        self._require = require
         self._guard = guard
         self._intake = intake
 
@@ -60,6 +67,8 @@ class DocumentPublishing:
             try:
                 if problem is not None:
                     raise problem
+                for one in read:
+                    self._require(one.attributes.get(FAMILY), connection.principal.name)
                 several = Publish(tuple(read), message.number, message.publisher)
                 self._intake.publish_read(connection, several, size, meter, operation)
             except PalioError as refused:

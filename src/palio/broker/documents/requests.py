@@ -64,12 +64,12 @@ class FamilyRequests:
         return Extension(name="families", requests=requests)
 
     async def _add(self, argument: dict[str, Any], principal: Principal, session: str) -> dict[str, Any]:
-        wanted = _read(argument, FamilyWanted)
+        wanted = read_request(argument, FamilyWanted)
         made = await self._registry.add(wanted.make, wanted.name, everywhere=wanted.ready == "network")
         return described(made)
 
     async def _change(self, argument: dict[str, Any], principal: Principal, session: str) -> dict[str, Any]:
-        wanted = _read(argument, FamilyChange)
+        wanted = read_request(argument, FamilyChange)
         made = await self._registry.change(
             wanted.name, lambda old: wanted.made(old, ()), everywhere=wanted.ready == "network"
         )
@@ -88,11 +88,11 @@ class FamilyRequests:
             self._log.warning("A family was changed by force, which breaks what may be in use.", extra=extra)
 
     async def _remove(self, argument: dict[str, Any], principal: Principal, session: str) -> None:
-        wanted = _read(argument, FamilyNamed)
+        wanted = read_request(argument, FamilyNamed)
         await self._registry.remove(wanted.name, everywhere=wanted.ready == "network")
 
     async def _add_paths(self, argument: dict[str, Any], principal: Principal, session: str) -> dict[str, Any]:
-        wanted = _read(argument, PathsWanted)
+        wanted = read_request(argument, PathsWanted)
         self.require_sees(principal, wanted.name)
         require_may_add_paths(principal, wanted.name)
         paths = [WantedPath.parse(one) if isinstance(one, str) else one for one in wanted.paths]
@@ -100,7 +100,7 @@ class FamilyRequests:
         return described(await self._registry.add_paths(wanted.name, paths, everywhere=everywhere))
 
     async def _paths(self, argument: dict[str, Any], principal: Principal, session: str) -> dict[str, Any]:
-        wanted = _read(argument, PathsAsked)
+        wanted = read_request(argument, PathsAsked)
         self.require_sees(principal, wanted.name)
         family = await self._registry.family(wanted.name)
         listed = await self._registry.listed_paths(wanted.name) if wanted.all else ()
@@ -115,7 +115,7 @@ class FamilyRequests:
         return [described(one) for one in await self.seen(principal)]
 
     async def _show(self, argument: dict[str, Any], principal: Principal, session: str) -> dict[str, Any]:
-        wanted = _read(argument, FamilyNamed)
+        wanted = read_request(argument, FamilyNamed)
         self.require_sees(principal, wanted.name)
         return described(await self._registry.family(wanted.name), whole=True)
 
@@ -149,7 +149,7 @@ def require_may_add_paths(principal: Principal, name: str) -> None:
         raise NotAllowed(principal.name, what, f"that needs the right {Allowance.PATHS.value!r}.")
 
 
-def _read(argument: Any, kind: type[Asked]) -> Asked:
+def read_request(argument: Any, kind: type[Asked]) -> Asked:
     """Raises `WrongFamilyRequest`."""
     try:
         return msgspec.convert(argument, kind)

@@ -77,6 +77,9 @@ def add(
     namespace: Annotated[
         str | None, option("NAMESPACE", "Its namespace, if it is not that of the schema.")
     ] = None,
+    registered: Annotated[
+        bool, flag("--registered", "Only publishers that have registered may publish (palio family register).")
+    ] = False,
     here: Here = False,
 ) -> None:
     """Add a family of documents, which all brokers of the network then know.
@@ -98,6 +101,7 @@ def add(
             prefixes=_prefixes(prefix),
             root=root,
             namespace=namespace,
+            registered=registered,
             ready=_ready(here),
         ),
     )
@@ -197,6 +201,9 @@ def change(
     ] = None,
     key: Key = None,
     prefix: Prefix = None,
+    registered: Annotated[
+        bool | None, typer.Option("--registered/--open", help="Whether publishers have to register.")
+    ] = None,
     force: Annotated[
         bool, flag("--force", "Change it even if that breaks what is in use; the log says so.")
     ] = False,
@@ -218,6 +225,7 @@ def change(
             without=without or (),
             key=key,
             prefixes=_prefixes(prefix),
+            registered=registered,
             force=force,
             dry=dry,
             ready=_ready(here),
@@ -247,6 +255,39 @@ def remove(name: Name, server: Server = None, yes: Yes = False, here: Here = Fal
         want_yes(f"The family {name} would be removed at all brokers; its documents would be refused.")
     with_client(server, lambda client: client.families.remove(name, ready=_ready(here)))
     say(f"The family {name} is removed.")
+
+
+Address = Annotated[str, option("TEXT", "Which of several publishers of yours; empty if it is one.")]
+
+
+@app.command("register", epilog=help_epilog("palio family register note"))
+def register(name: Name, address: Address = "", server: Server = None) -> None:
+    """Be a publisher of documents of a family, at all brokers, until it is withdrawn.
+
+    Families that were added with --registered take documents of registered
+    publishers only. It prints a handle, the same each time.
+    """
+    write_line(with_client(server, lambda client: client.families.register(name, address)))
+
+
+@app.command("withdraw", epilog=help_epilog("palio family withdraw note"))
+def withdraw(name: Name, address: Address = "", server: Server = None) -> None:
+    """Be no publisher of documents of a family any more, as `register` made you one."""
+    with_client(server, lambda client: client.families.withdraw(name, address))
+    say(f"Not registered for {name} any more.")
+
+
+@app.command("publishers", epilog=help_epilog("palio family publishers note"))
+def publishers(name: Name, server: Server = None, as_json: AsJson = False) -> None:
+    """Show who is registered as a publisher of documents of a family."""
+    rows = with_client(server, lambda client: client.families.publishers(name))
+    if as_json:
+        for row in rows:
+            write_json(row)
+        return
+    shown = [(one["principal"] or "-", one["address"] or "-", one["handle"]) for one in rows]
+    print_rows(("principal", "from", "handle"), shown, 4)
+    count_of(rows, "publisher")
 
 
 def _files(given: Iterable[Path]) -> list[tuple[str, bytes]]:
