@@ -175,7 +175,9 @@ class BrokerServer:
             raise
         self.port = self._server.sockets[0].getsockname()[1]
         self.extensions.add(Auditing(self).extension())
-        self.extensions.add(FamilyRequests(self.family_registry, self.log).extension())
+        self.extensions.add(
+            FamilyRequests(self.family_registry, self.log).extension(http=settings.http != "off")
+        )
         self.extensions.add(PublisherRequests(self.registrations).extension())
         for install in self._installers:
             for extension in install(self):

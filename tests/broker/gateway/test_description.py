@@ -58,7 +58,7 @@ def vanishes(value):
 
 def check_all(url, examples):
     found = operations(url)
-    assert len(found) == 16
+    assert len(found) == 20
     for operation in found:
         strategy = operation.as_strategy(generation_mode=schemathesis.GenerationMode.POSITIVE)
         hostile = operation.as_strategy(generation_mode=schemathesis.GenerationMode.NEGATIVE)

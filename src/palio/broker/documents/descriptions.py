@@ -8,6 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from palio.documents.changing import ChangedFamily, change_family, changed
+from palio.documents.errors import FamilyRefused
 from palio.documents.family import Family, FamilyPath, SchemaFile
 from palio.documents.making import WantedPath, make_family
 
@@ -67,6 +68,38 @@ class FamilyChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             registered=self.registered,
         )
         return changed(old, new, documents, force=self.force, dry=self.dry)
+
+
+class FamilyPut(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A family that shall be there, and be like this. Paths that it has and that are not named stay."""
+
+    name: str
+    key: tuple[str, ...]
+    schemas: tuple[SchemaFile, ...] = ()
+    paths: tuple[WantedPath | str, ...] = ()
+    prefixes: dict[str, str] = {}
+    namespace: str | None = None
+    root: str | None = None
+    registered: bool = False
+    without: tuple[str, ...] = ()
+    force: bool = False
+    ready: Ready = "network"
+
+    @property
+    def wanted(self) -> FamilyWanted:
+        """If there is none yet."""
+        said = {name: getattr(self, name) for name in FamilyWanted.__struct_fields__}
+        return FamilyWanted(**said)
+
+    def made(self, old: Family, documents: Iterable[bytes]) -> ChangedFamily:
+        """What comes of one that is there. Raises what `change_family` does, and `FamilyIncompatible`."""
+        for said, has in ((self.root, old.root), (self.namespace, old.namespace)):
+            if said is not None and said != has:
+                raise FamilyRefused(
+                    old.name, f"Its root stays {old.root!r} in the namespace {old.namespace!r}."
+                )
+        same = {name: getattr(self, name) for name in FamilyChange.__struct_fields__ if hasattr(self, name)}
+        return FamilyChange(**same).made(old, documents)
 
 
 class FamilyNamed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

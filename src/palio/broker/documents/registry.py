@@ -105,6 +105,10 @@ class FamilyRegistry:
     def names(self) -> list[str]:
         return sorted(self._known)
 
+    def has(self, name: str) -> bool:
+        """Whether there is a family of that name."""
+        return name in self._known
+
     def known(self, name: str) -> KnownFamily:
         """Raises `UnknownFamily`."""
         found = self._known.get(name)

@@ -18,6 +18,7 @@ from palio.broker.access.rights import Allowance
 from palio.broker.documents.descriptions import (
     FamilyChange,
     FamilyNamed,
+    FamilyPut,
     FamilyWanted,
     PathsAsked,
     PathsWanted,
@@ -25,7 +26,7 @@ from palio.broker.documents.descriptions import (
     described_path,
 )
 from palio.broker.documents.registry import FamilyRegistry
-from palio.broker.extension import Extension, ExtensionRequest
+from palio.broker.extension import Extension, ExtensionRequest, Route
 from palio.documents.changing import ChangedFamily
 from palio.documents.errors import UnknownFamily
 from palio.documents.family import Family
@@ -51,9 +52,16 @@ class FamilyRequests:
         self._registry = registry
         self._log = log
 
-    def extension(self) -> Extension:
+    def extension(self, *, http: bool) -> Extension:
+        """With `http`, they are at `/families`, too."""
+        routes: tuple[Route, ...] = ()
+        if http:
+            from palio.broker.documents.http import family_routes  # noqa: PLC0415 (only where it is wanted)
+
+            routes = family_routes()
         requests = (
             ExtensionRequest("family.add", self._add, Allowance.FAMILIES),
+            ExtensionRequest("family.put", self._put, Allowance.FAMILIES),
             ExtensionRequest("family.change", self._change, Allowance.FAMILIES),
             ExtensionRequest("family.remove", self._remove, Allowance.FAMILIES),
             ExtensionRequest("family.paths", self._paths, None, reads=True),
@@ -61,12 +69,24 @@ class FamilyRequests:
             ExtensionRequest("family.ls", self._list, None, reads=True),
             ExtensionRequest("family.show", self._show, None, reads=True),
         )
-        return Extension(name="families", requests=requests)
+        return Extension(name="families", routes=routes, requests=requests)
 
     async def _add(self, argument: dict[str, Any], principal: Principal, session: str) -> dict[str, Any]:
         wanted = read_request(argument, FamilyWanted)
         made = await self._registry.add(wanted.make, wanted.name, everywhere=wanted.ready == "network")
         return described(made)
+
+    async def _put(self, argument: dict[str, Any], principal: Principal, session: str) -> dict[str, Any]:
+        wanted = read_request(argument, FamilyPut)
+        everywhere = wanted.ready == "network"
+        if not self._registry.has(wanted.name):
+            made = await self._registry.add(wanted.wanted.make, wanted.name, everywhere=everywhere)
+            return described(made) | {"new": True}
+        changed = await self._registry.change(
+            wanted.name, lambda old: wanted.made(old, ()), everywhere=everywhere
+        )
+        self.log_forced(changed, principal)
+        return described(changed.shown) | {"new": False, "broken": list(changed.broken)}
 
     async def _change(self, argument: dict[str, Any], principal: Principal, session: str) -> dict[str, Any]:
         wanted = read_request(argument, FamilyChange)

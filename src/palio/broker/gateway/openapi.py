@@ -30,7 +30,7 @@ _SENTENCES = {
     400: "What is wrong with the request.",
     401: "Nobody is known by this token or certificate, or none was shown.",
     403: "This is not allowed.",
-    404: "There is no such subscription.",
+    404: "There is nothing of that name.",
     408: "The request did not come in time.",
     409: "There is another one already.",
     413: "It is too large.",

@@ -27,10 +27,24 @@ _LONGEST_FIELD = 4_096
 _ERRORS_OF = {
     401: ("NotAuthenticated", "TokenExpired"),
     403: ("NotAllowed", "NotAdvertised", "ReservedAttribute", "StrangeOrigin", "StrangePage", "StrangeHost"),
-    404: ("NotFound", "UnknownRequest", "UnknownSubscription", "NoSuchSubscription", "NotHome"),
+    404: (
+        "NotFound",
+        "UnknownRequest",
+        "UnknownSubscription",
+        "NoSuchSubscription",
+        "NotHome",
+        "UnknownFamily",
+    ),
     405: ("WrongMethod",),
     408: ("BodyTooSlow",),
-    409: ("NotTaker", "FilterDiffers", "SubscriptionExists"),
+    409: (
+        "NotTaker",
+        "FilterDiffers",
+        "SubscriptionExists",
+        "FamilyExists",
+        "FamilyConflict",
+        "FamilyIncompatible",
+    ),
     413: ("BodyTooLarge", "EventTooLarge", "FrameTooLarge", "DocumentTooLarge"),
     415: ("EncodedBody", "WrongMediaType"),
     429: (
