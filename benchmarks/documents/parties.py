@@ -33,6 +33,7 @@ class DocumentPlan(msgspec.Struct, frozen=True):
     subscribers: Sequence[str]  # their filters
     seconds: float
     warm: float = 1.0  # seconds before, that are not counted
+    each: int = 1  # publishes that each publisher has under way at a time
     rate: float = 0.0  # publishes a second of all publishers; 0: as fast as they are confirmed
 
 
@@ -121,13 +122,19 @@ async def _publish(port: int, plan: DocumentPlan, counters: Counters, line: Line
             await client.publish_document(documents[number % size])
             after = time.perf_counter()
             total += 1
-            number += plan.publishers
+            number += plan.publishers * plan.each
             if counted_from <= before:
                 counted += 1
                 last = max(last, after)
                 latencies.append(after - before)
 
-    await asyncio.gather(*[work(client, number) for number, client in enumerate(clients)])
+    await asyncio.gather(
+        *[
+            work(client, number + place * plan.publishers)
+            for number, client in enumerate(clients)
+            for place in range(plan.each)
+        ]
+    )
     said = {
         "total": total,
         "counted": counted,

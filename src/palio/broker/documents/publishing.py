@@ -76,7 +76,7 @@ class DocumentPublishing:
 
         connection.hold(size)
         steps = [partial(self._read, one) for one in message.notifications]
-        self._workers.add(ReadingJob(connection.owner, steps, done))
+        self._workers.add(ReadingJob(connection.owner, steps, done, size))
 
     def stop(self) -> None:
         """Nothing more is read."""

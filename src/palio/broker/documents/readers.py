@@ -19,6 +19,7 @@ from palio.documents.validating import SchemaValidator
 from palio.model.errors import InvalidNotification, PalioError, cut
 from palio.model.formats import is_xml, media_type_of
 from palio.model.notification import Notification
+from palio.model.values import MAX_ATTRIBUTES
 from palio.protocol.frames import require_deliverable
 
 _SHOWN = 20  # families that are named to somebody whose document is of none
@@ -115,13 +116,12 @@ class FamilyReaders:
         found = reader.get().read_tree(tree, content).attributes
         for name in sorted(attributes.keys() & found.keys()):
             raise InvalidNotification(name, "This attribute comes from the document; call your own otherwise.")
-        made = Notification(
-            attributes | found,
-            id=notification.id,
-            lifetime=notification.lifetime,
-            priority=notification.priority,
-            payload=content,
-        )
+        attributes |= found
+        if len(attributes) > MAX_ATTRIBUTES:
+            raise InvalidNotification("$", f"There are more than {MAX_ATTRIBUTES:,} attributes.")
+        made = Notification.of_values(attributes)  # what was decoded, and what was read, is in its one form
+        made.id, made.payload = notification.id, content
+        made.lifetime, made.priority = notification.lifetime, notification.priority
         require_deliverable(made.body)
         return made
 
