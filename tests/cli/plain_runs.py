@@ -86,6 +86,7 @@ PLAIN: dict[str, tuple[str, ...]] = {
     "spark": (),
     "spark archive": (STORE, "--lake", "{folder}/lake"),
     "spark backtest": ("price > 1", "{folder}/lake"),
+    "spark documents": ("{folder}/lake", "--family", "card"),
     "spark forget": ("price > 1", "--lake", "{folder}/lake"),
     "spark match": ("-e", "examples/events.jsonl", "-f", "examples/filters.jsonl"),
     "spark experiments": ("siena", "--quick", "--output", "{folder}/sim-spark"),

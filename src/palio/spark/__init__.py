@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from palio.spark.documents.extracting import complete_documents, extract
+    from palio.spark.documents.families import families_at, read_selections
     from palio.spark.documents.versions import read_documents
     from palio.spark.lake.archiving import archive, archive_continuously
     from palio.spark.lake.rewriting import compact, forget, sweep
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 # there is a Java should not have to load Arrow for that.
 _PLACES = {
     "documents.extracting": ("complete_documents", "extract"),
+    "documents.families": ("families_at", "read_selections"),
     "documents.versions": ("read_documents",),
     "lake.archiving": ("archive", "archive_continuously"),
     "lake.rewriting": ("compact", "forget", "sweep"),
@@ -66,6 +68,7 @@ __all__ = [
     "compact",
     "complete_documents",
     "extract",
+    "families_at",
     "find_patterns",
     "forget",
     "history",
@@ -78,6 +81,7 @@ __all__ = [
     "read_documents",
     "read_lake",
     "read_quarantine",
+    "read_selections",
     "read_stream",
     "register",
     "start",

@@ -71,6 +71,12 @@ def test_the_page_from_its_top_to_the_cluster(*, walk, spark, root, tmp_path, ca
     assert len(lines) > 20
     names, said = walk.names, {line.partition("  ")[0]: done for line, done in walk.said.items()}
     assert names["spark"] is spark
+    assert {row["key"]: row["many"] for row in names["table"].collect()} == {"c1": 1, "c2": 1}
+    wanted = said[
+        "palio spark documents --filters examples/xml/filters.jsonl --families palio://127.0.0.1:7070"
+    ]
+    pairs = [json.loads(line)["subscription_id"] for line in wanted.stdout.splitlines()]
+    assert sorted(pairs) == ["cheap", "full"]
     shown = capsys.readouterr().out  # by now the journal has been trimmed
     assert "|  ACME|     112.5|" in shown
     assert "|    14|         1|          1|   2|" in shown
@@ -127,6 +133,8 @@ def test_the_examples_of_the_help(walk, spark, monkeypatch, tmp_path):
     assert {line.split()[2] for line in shown} == set(jobs)
     assert all(ADDRESS in line or "://" not in line or "sqlite:///palio-data/" in line for line in shown)
     walk.type("palio pub --rate 20 < examples/trades.jsonl")
+    walk.type("palio family add card --schema examples/xml/card.xsd --path price=/card/price --key /card/code")
+    walk.type("palio pub --xml examples/xml/c1.xml examples/xml/c2.xml")
     (tmp_path / "jump.txt").write_text("A[price > 0] then B[price > A.price] within 5 min by symbol\n")
 
     def once(*arguments, every, told, **_):

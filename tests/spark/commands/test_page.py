@@ -22,6 +22,7 @@ def test_every_command_that_it_names_is_there(page):
     jobs = set(re.findall(r"palio spark ([\w-]+)", page))
     expected = {
         "archive",
+        "documents",
         "forget",
         "match",
         "package",

@@ -31,6 +31,7 @@ FILTERS = {
     "north": f'region = "north" and `{PRICE}` >= 10',
     "dear": f"`{PRICE}` > 1000",
 }
+NORTH = 'family card where region = "north" and card.price >= 10'  # as one may say it of a family
 OLD, ARCHIVED, ALL = 20, 30, 36
 
 
@@ -150,7 +151,8 @@ def test_pairs_are_those_of_a_broker(spark, published):
 
 def test_new_subscriptions_over_all_current_documents(spark, published, tmp_path):
     place = tmp_path / "filters.jsonl"
-    lines = [msgspec.json.encode({"id": name, "filter": text}) for name, text in FILTERS.items()]
+    said = FILTERS | {"cheap": 'family card where xpath("/c:card/c:price") < 10', "north": NORTH}
+    lines = [msgspec.json.encode({"id": name, "filter": text}) for name, text in said.items()]
     place.write_bytes(b"\n".join(lines))
     output = str(tmp_path / "pairs")
     done = jobs.match_documents(
@@ -226,3 +228,34 @@ def test_what_cannot_be_asked(spark, tmp_path):
     for error, said, call in cases:
         with pytest.raises(error, match=said):
             call()
+
+
+def test_filters_may_name_xpaths_that_no_document_was_read_for(spark):
+    """They become plain filters, and families with these paths; what cannot be read has a reason."""
+    given = {
+        "several": 'family card where xpath("count(//c:brand)") > 1',
+        "short": "family card where card.price < 10",
+        "plain": 'xml.key = "c2"',
+        "typo": "price >",
+        "unknown": 'family cart where xpath("/cart") = 1',
+    }
+    table = spark.createDataFrame([*given.items()], "subscription_id string, filter string")
+    said = palio.spark.read_selections(table, [NOW])
+    filters = {row.subscription_id: row.filter for row in said.subscriptions.collect()}
+    assert filters.keys() == {"several", "short", "plain"}
+    assert palio.Filter.parse(filters["short"]) == palio.Filter.parse(f'xml.family = "card" and `{PRICE}` < 10')
+    (family,) = said.families
+    assert [one.expression for one in family.paths[len(NOW.paths) :]] == ["count(//c:brand)"]
+    documents = [card("a", "A</brand><brand>B", 7), card("c2", "A", 12)]
+    events = [
+        (f"e{place}", "card", palio.Notification(read.attributes).encode(), content)
+        for place, content in enumerate(documents)
+        if (read := DocumentReader(NOW).read(content))
+    ]
+    frame = spark.createDataFrame(events, "event_id string, family string, payload binary, document binary")
+    pairs = palio.spark.match(palio.spark.complete_documents(frame, said.families), said.subscriptions)
+    found = {(row.event_id, row.subscription_id) for row in pairs.collect()}
+    assert found == {("e0", "several"), ("e0", "short"), ("e1", "plain")}
+    reasons = {row.subscription_id: row.reason for row in said.unreadable.collect()}
+    assert reasons.keys() == {"typo", "unknown"}
+    assert "no family of documents called 'cart'" in reasons["unknown"]

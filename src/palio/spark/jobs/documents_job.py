@@ -10,12 +10,14 @@ from pyspark.sql import DataFrame, SparkSession
 from palio.documents import Family, UnknownFamily
 from palio.language import PALIO
 from palio.spark.documents.extracting import GivenPaths, complete_documents, extract
+from palio.spark.documents.families import read_selections, require_selections
 from palio.spark.documents.versions import read_documents
 from palio.spark.frames import EVENT, PAYLOAD
-from palio.spark.jobs.match_job import Matched, filters_at
+from palio.spark.jobs.match_job import Matched, set_aside
 from palio.spark.jobs.outputs import write_table
 from palio.spark.matching import bulk
 from palio.spark.source.moments import Moment
+from palio.spark.tables.inputs import subscriptions_at
 
 
 class DocumentsRead(msgspec.Struct, frozen=True):
@@ -74,17 +76,22 @@ def match_documents(
 ) -> Matched:
     """Match the current documents of a place against the subscriptions of another, as retroactive ones would.
 
-    A document that an earlier revision of one of `families` has read has the values of the present paths, too.
-    The other options are those of `match`.
+    Filters may name XPaths of `families`, and short names. A document that was read before a path was one of
+    its family has the value of that, too; what cannot be completed so ends the job (`BadEvent`). Filters that
+    cannot be read do, too (`BadSubscriptions`), unless `quarantine` says where to put them with the reason: in
+    its folder `subscriptions`. The other options are those of `match`.
 
     Raises what `palio.spark.read_documents` and `palio.spark.match` raise.
     """
-    filters = filters_at(spark, subscriptions, dialect, quarantine)
+    said = read_selections(subscriptions_at(spark, subscriptions, dialect), families)
+    if quarantine is None:
+        require_selections(said)
+    else:
+        set_aside(said.unreadable, quarantine, "subscriptions")
     current = read_documents(spark, place, journals, family=family)
     if families:
-        current = complete_documents(current, families)
-    invalid = "error" if quarantine is None else "skip"
-    pairs = bulk.match(current.select(EVENT, PAYLOAD), filters, invalid=invalid, storage=storage)
+        current = complete_documents(current, said.families)
+    pairs = bulk.match(current.select(EVENT, PAYLOAD), said.subscriptions, storage=storage)
     if output is None:
         return Matched(pairs)
     write_table(pairs, output, overwrite=overwrite)

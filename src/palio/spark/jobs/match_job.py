@@ -85,7 +85,7 @@ def match(
     Raises `UnknownInput`, `WrongCheckpoint` and `SourceChanged`, and what `palio.spark.match` raises.
     """
     invalid = "error" if quarantine is None else "skip"
-    filters = filters_at(spark, subscriptions, dialect, quarantine)
+    filters = _subscriptions(spark, subscriptions, dialect, quarantine)
     whole = events_at(spark, events, id=event_id)
     if quarantine is None:
         _require_readable(whole)
@@ -109,7 +109,7 @@ def match(
 
     pairs = looks.look(_PAIRS, pairs_of)
     if quarantine is not None:
-        _set_aside(looks.look(_UNREADABLE, _unreadable_of), quarantine, "events")
+        set_aside(looks.look(_UNREADABLE, _unreadable_of), quarantine, "events")
     if output is None:
         return Matched(pairs)
     write_table(pairs, output, overwrite=overwrite)
@@ -136,12 +136,12 @@ def match_new(
 
     Raises `UnknownInput`, and what `palio.spark.match_new` raises.
     """
-    filters = filters_at(spark, subscriptions, dialect, quarantine)
+    filters = _subscriptions(spark, subscriptions, dialect, quarantine)
     positioned = positioned_at(spark, events)
     if positioned is None:
         raise UnknownInput(events, "--new needs events of a lake or a journal, which have positions.")
     if quarantine is not None:
-        _set_aside(_unreadable_of(events_at(spark, events)), quarantine, "events")
+        set_aside(_unreadable_of(events_at(spark, events)), quarantine, "events")
     done: list[runs.Run] = []
 
     def hear(run: runs.Run, matched: int, of: int) -> None:
@@ -154,11 +154,10 @@ def match_new(
     return MatchedNew(output, tuple(done))
 
 
-def filters_at(spark: SparkSession, place: str, dialect: str, quarantine: str | None) -> DataFrame:
-    """Subscriptions of a place; what cannot be read of them goes to the quarantine, if there is one."""
+def _subscriptions(spark: SparkSession, place: str, dialect: str, quarantine: str | None) -> DataFrame:
     filters = subscriptions_at(spark, place, dialect)
     if quarantine is not None:
-        _set_aside(bulk.unreadable(filters), quarantine, "subscriptions")
+        set_aside(bulk.unreadable(filters), quarantine, "subscriptions")
     return filters
 
 
@@ -171,7 +170,8 @@ def _unreadable_of(events: DataFrame) -> DataFrame:
     return events.select(EVENT).limit(0)
 
 
-def _set_aside(unreadable: DataFrame, quarantine: str, what: str) -> None:
+def set_aside(unreadable: DataFrame, quarantine: str, what: str) -> None:
+    """Put what cannot be read where it was asked to go, in place of what was there before."""
     unreadable.write.mode("overwrite").parquet(f"{quarantine}/{what}")
 
 
