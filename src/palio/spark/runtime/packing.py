@@ -27,8 +27,8 @@ FOLDER = "palio_pkgs"
 # What the cluster has itself: Spark's own Python, and the bridge to its JVM.
 _LEFT_OUT = frozenset({"pyspark", "py4j"})
 _EXTRA = "spark"
-# What executors need as well if journals are read from a store, if XML documents are read, and for a job that has
-# a broker of its own (`palio.testing`); taken along where it is installed.
+# What executors need as well if XML documents are read, if journals are read from a store, and for a job that
+# has a broker of its own (`palio.testing`); taken along where it is installed.
 _WELCOME = ("lxml", "sqlalchemy", "psycopg", "psycopg-binary", "greenlet")
 
 
