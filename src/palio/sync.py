@@ -24,6 +24,7 @@ from palio.client.arguments import (
     Advertising,
     Connecting,
     Detecting,
+    LookingAtDocuments,
     PublishArguments,
     Replaying,
     Requesting,
@@ -284,6 +285,12 @@ class Client:
         self._worker.collect()
         return await self._client.publish_document(document, attributes, **options)
 
+    def withdraw_document(
+        self, family: str, key: str, *, id: str | None = None, timeout: float | None = None
+    ) -> Confirmation:
+        """Say that there is no such document any more; as `palio.Client.withdraw_document`."""
+        return self._worker.run(self._client.withdraw_document(family, key, id=id, timeout=timeout))
+
     def publish_nowait(self, content: Content, **properties: Unpack[Properties]) -> None:
         """Publish without waiting. Raises `InvalidNotification`, and later what else went wrong."""
         self._worker.publish(content, **properties)
@@ -351,6 +358,20 @@ class Client:
         """Who would get this notification, hop by hop."""
         what = content._event if isinstance(content, Event) else content
         return self._worker.run(self._client.trace(what, timeout=timeout))
+
+    def document(
+        self, family: str, key: str, *, at_least: Confirmation | None = None, timeout: float | None = None
+    ) -> Event:
+        """The current version of a document; as `palio.Client.document`."""
+        asked = self._client.document(family, key, at_least=at_least, timeout=timeout)
+        return Event(self._worker.run(asked), self._worker)
+
+    def documents(
+        self, filter: str | Filter = "true", **options: Unpack[LookingAtDocuments]
+    ) -> Iterator[Event]:
+        """The current documents that the filter selects. Options: as in `palio.Client.documents`."""
+        for event in self._worker.iterate(self._client.documents(filter, **options)):
+            yield Event(event, self._worker)
 
     def operations(self, *, timeout: float | None = None, **wanted: Any) -> dict[str, Any]:
         """As `Client.operations`."""

@@ -12,7 +12,10 @@ import palio.sync
 from palio.model.errors import PalioError
 
 # Where the names of a page are looked for. A program that uses the client needs nothing but `palio`.
-DOCUMENTS = ("palio", "palio.documents", "palio.broker.documents.readers")
+DOCUMENTS = (
+    *("palio", "palio.documents", "palio.broker.documents.readers"),
+    "palio.broker.documents.errors",
+)
 ROOMS = {
     "http.md": (*DOCUMENTS, "palio.broker.gateway.origin_guard"),
     "bindings.md": DOCUMENTS,

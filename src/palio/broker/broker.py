@@ -25,11 +25,13 @@ from palio.broker.connection import BrokerConnection
 from palio.broker.counts import BrokerCounts
 from palio.broker.dialling import Dialling
 from palio.broker.documents.publishers import PublisherRequests
+from palio.broker.documents.knowledge import KnowledgeBase
 from palio.broker.documents.publishing import DocumentPublishing
 from palio.broker.documents.readers import FamilyReaders
 from palio.broker.documents.registrations import PublisherRegistrations
 from palio.broker.documents.registry import FamilyRegistry
 from palio.broker.documents.requests import FamilyRequests
+from palio.broker.documents.withdrawing import Withdrawing
 from palio.broker.documents.workers import DocumentWorkers
 from palio.broker.extension import Extensions, Installer
 from palio.broker.gateway.counts import GatewayStatistics
@@ -139,7 +141,7 @@ class BrokerServer:
         self.registrations = PublisherRegistrations(runner.sharing, self.family_registry)
         self.documents = DocumentPublishing(
             DocumentWorkers(settings.documents.workers),
-            self.families.read,
+            Withdrawing(self.families.read, lambda: self.store, settings.name).read,
             self.registrations.require,
             guard,
             intake,
@@ -179,6 +181,7 @@ class BrokerServer:
             FamilyRequests(self.family_registry, self.log).extension(http=settings.http != "off")
         )
         self.extensions.add(PublisherRequests(self.registrations).extension())
+        self.extensions.add(KnowledgeBase(self).extension())
         for install in self._installers:
             for extension in install(self):
                 self.extensions.add(extension)

@@ -106,6 +106,8 @@ class Intake:
         connection: BrokerConnection,
         meter: Meter | None,
         operation: OpenOperation | None,
+        *,
+        are_documents: bool = False,
     ) -> None:
         """Let the router handle a message that was understood, part by part."""
         try:
@@ -114,7 +116,9 @@ class Intake:
                     with metered(meter):
                         self._runner.router.consider(part, connection.name)
                 self._operations.current = operation
+                self._runner.are_documents = are_documents
                 self._runner.handle(part, connection.name)
+                self._runner.are_documents = False
                 self._operations.current = None
                 if len(parts) > 1 and meter is not None:
                     meter.pause()
@@ -122,6 +126,7 @@ class Intake:
             connection.refuse(problem)
         finally:
             self._operations.current = None
+            self._runner.are_documents = False
         if operation is not None:
             self._operations.handled(operation)
 
@@ -139,7 +144,9 @@ class Intake:
         """
         with metered(meter):
             self._guard.read(read.notifications, connection.principal)
-        self._act(_parts(read, size, self._at_once(connection)), connection, meter, operation)
+        self._act(
+            _parts(read, size, self._at_once(connection)), connection, meter, operation, are_documents=True
+        )
 
     def _at_once(self, connection: BrokerConnection) -> int:
         return AT_ONCE_CROWDED if connection.broker.scheduler.is_crowded else AT_ONCE_ALONE

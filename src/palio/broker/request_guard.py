@@ -12,13 +12,14 @@ router, for each event and at the last moment (`palio.routing.scopes`). Both way
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import msgspec
 
 from palio.broker.access.principal import Principal, failed
 from palio.broker.access.rights import Allowance
+from palio.broker.documents.withdrawing import is_withdrawal
 from palio.broker.limits import Rates, ReservedAttribute, TooManyAttributes, require_name
 from palio.broker.settings import Limits, Settings
 from palio.broker.unlisted import UnlistedMessage
@@ -147,7 +148,7 @@ class RequestGuard:
         """Checks documents before they are read; `read` does it afterwards. Raises what `check` does."""
         if principal.rights.publish is None:
             raise NotAllowed(principal.name, "publish", "it has no right to publish anything.")
-        require_unreserved(message.notifications)
+        require_unreserved([one for one in message.notifications if not is_withdrawal(one)])
         return self._counted(message, principal, session)
 
     def read(self, notifications: tuple[Notification, ...], principal: Principal) -> None:
@@ -224,7 +225,7 @@ class RequestGuard:
         return message
 
 
-def require_unreserved(notifications: tuple[Notification, ...]) -> None:
+def require_unreserved(notifications: Sequence[Notification]) -> None:
     """Raises `ReservedAttribute` for what says of itself what only reading a document says."""
     if not has_part([one.body.attributes for one in notifications], RESERVED_BYTES):
         return  # next to nobody publishes such: what is not decoded otherwise is not decoded here

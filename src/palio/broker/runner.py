@@ -19,6 +19,7 @@ from palio.broker import fitting
 from palio.broker.border import bounced
 from palio.broker.connection import BrokerConnection
 from palio.broker.counts import BrokerCounts
+from palio.broker.documents.current import with_documents
 from palio.broker.host import Host
 from palio.broker.notices import Notices
 from palio.broker.operations import OperationLog
@@ -77,6 +78,7 @@ class EffectRunner:
         log: logging.Logger,
     ) -> None:
         self.router: Router
+        self.are_documents = False  # whether what the router is being told of comes from reading documents
         self._scheduler = scheduler
         self._tidying: dict[Hashable, _Tidying] = {}
         self._registry = registry
@@ -162,6 +164,8 @@ class EffectRunner:
             if (gathered := operations.take_along()) is not None:
                 self._to_store.append(gathered)
             effect = operations.with_row(effect)
+        if self.are_documents:
+            effect = with_documents(effect)
         self._to_store.append(effect)
 
     def _send(self, effect: Send) -> None:

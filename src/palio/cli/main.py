@@ -43,6 +43,9 @@ COMMANDS = {
     "reply": CommandEntry(
         "events.requests", "Answer requests that a filter selects, always with the same reply."
     ),
+    "doc": CommandEntry(
+        "documents.doc", "Current documents: show them, list them, show their history, withdraw them."
+    ),
     "replay": CommandEntry(
         "events.replay", "Show what was published, from the journals of all brokers in reach."
     ),

@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias, TypedDict
 from palio.client.attaching import Since
 from palio.client.content import Properties
 from palio.client.dialling import Backoff
+from palio.client.publishing import Confirmation
 from palio.client.states import State
 from palio.client.subscription import WhenFull
 from palio.protocol.durable.lineage import Lineage
@@ -85,6 +86,14 @@ class Requesting(Properties, total=False):
 
     timeout: float
     expect: int | None
+
+
+class LookingAtDocuments(TypedDict, total=False):
+    """Of `documents`."""
+
+    at_least: Confirmation | None
+    dialect: str
+    timeout: float | None
 
 
 class Surveying(TypedDict, total=False):

@@ -19,6 +19,7 @@ from palio.client.decoding import Decoding
 from palio.client.dialling import Backoff, tls_for
 from palio.client.durable import DurableSubscription
 from palio.client.errors import AlreadySubscribed, WrongSubscription
+from palio.client.knowledge import withdrawal
 from palio.client.options import DELAY, UNSENT_LIMIT, ClientStatistics, Options
 from palio.client.publishing import Confirmation
 from palio.client.query_methods import QueryMethods, as_advertisement
@@ -155,6 +156,21 @@ class Client(QueryMethods):
         body = make_document(document, attributes or {}, id=id, lifetime=lifetime, priority=priority)
         future = self._session.publishing.confirmed(self._identified([body]), single=True, documents=True)
         confirmed: Confirmation = await self._session.wait_for("publish", future, timeout)
+        return confirmed
+
+    async def withdraw_document(
+        self, family: str, key: str, *, id: str | None = None, timeout: float | None = None
+    ) -> Confirmation:
+        """Say that there is no such document any more, and wait as `publish` does.
+
+        That is a version like any other: it comes to whoever has subscribed to what the document was, with the
+        attribute `xml.withdrawn`. Raises `NoSuchDocument` and `DocumentWithdrawn` as `RequestRefused`, and what
+        `publish` does.
+        """
+        self._session.require_open()
+        body = make_body(withdrawal(family, key), id=id)
+        future = self._session.publishing.confirmed(self._identified([body]), single=True, documents=True)
+        confirmed: Confirmation = await self._session.wait_for("withdraw", future, timeout)
         return confirmed
 
     def _identified(self, bodies: list[Body]) -> list[Body]:

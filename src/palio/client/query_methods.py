@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from datetime import datetime
 from typing import Any, Unpack
 
@@ -14,6 +14,8 @@ from palio.client.durable import DurableSubscription
 from palio.client.errors import RequestRefused
 from palio.client.event import Event
 from palio.client.families import Families
+from palio.client.knowledge import current_document, current_documents
+from palio.client.publishing import Confirmation
 from palio.client.replay import Replay, Survey, survey_of
 from palio.client.replies import Replies, Watch
 from palio.client.session import ClientSession
@@ -109,6 +111,32 @@ class QueryMethods:
         """
         found: dict[str, Any] = await self._session.invoke("operations.read", wanted, timeout=timeout)
         return found
+
+    async def document(
+        self, family: str, key: str, *, at_least: Confirmation | None = None, timeout: float | None = None
+    ) -> Event:
+        """The current version of a document, as an event: its payload is the document, byte for byte.
+
+        The broker has what was published there, and of others what it was told to keep. With the confirmation
+        of a publish as `at_least`, the answer is not older than that. Raises `NoSuchDocument`,
+        `DocumentWithdrawn` and `NotHeardYet` as `RequestRefused`.
+        """
+        return await current_document(self._session, family, key, at_least, timeout)
+
+    def documents(
+        self,
+        filter: str | Filter = "true",
+        *,
+        at_least: Confirmation | None = None,
+        dialect: str = PALIO,
+        timeout: float | None = None,
+    ) -> AsyncIterator[Event]:
+        """The current documents that the filter selects, to iterate over, by families and keys.
+
+        It is what the broker has at the moment of each page; `timeout` is for each. `at_least` is as for
+        `document`, and `dialect` is what the text of the filter is written in.
+        """
+        return current_documents(self._session, filter, dialect, at_least, timeout)
 
     async def survey(
         self,

@@ -33,6 +33,7 @@ _SENTENCES = {
     404: "There is nothing of that name.",
     408: "The request did not come in time.",
     409: "There is another one already.",
+    410: "There was one, and it was withdrawn.",
     413: "It is too large.",
     415: "It is of a kind, or encoded in a way, that is not known here.",
     429: "There are too many, or they come too fast.",
@@ -83,7 +84,9 @@ def document(title: str, routes: Iterable[Route]) -> dict[str, Any]:
     schemas = _Schemas(one for _, operation in described for one in _types(operation))
     paths: dict[str, dict[str, Any]] = {}
     for route, operation in described:
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, operation, schemas)
+        paths.setdefault(route.path.replace(":path}", "}"), {})[route.method.lower()] = _operation(
+            route, operation, schemas
+        )
     components = {"schemas": schemas.components, "securitySchemes": _SCHEMES}
     info = {"title": title, "version": VERSION}
     return {"openapi": "3.1.0", "info": info, "paths": paths, "components": components}

@@ -34,6 +34,7 @@ _ERRORS_OF = {
         "NoSuchSubscription",
         "NotHome",
         "UnknownFamily",
+        "NoSuchDocument",
     ),
     405: ("WrongMethod",),
     408: ("BodyTooSlow",),
@@ -45,6 +46,7 @@ _ERRORS_OF = {
         "FamilyConflict",
         "FamilyIncompatible",
     ),
+    410: ("DocumentWithdrawn",),
     413: ("BodyTooLarge", "EventTooLarge", "FrameTooLarge", "DocumentTooLarge"),
     415: ("EncodedBody", "WrongMediaType"),
     429: (
@@ -58,7 +60,7 @@ _ERRORS_OF = {
     500: ("BrokerMistake",),
     501: ("NoJournal", "MissingDependency"),
     503: ("TooManyConnections", "NotNow", "NotStored", "HomeUnreachable", "HistoryUnavailable", "VisitEnded"),
-    504: ("NoAnswer",),
+    504: ("NoAnswer", "NotHeardYet"),
 }
 # By the name of the error. What is not here is the fault of the request: 400.
 STATUSES = {name: status for status, names in _ERRORS_OF.items() for name in names}

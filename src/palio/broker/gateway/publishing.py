@@ -23,6 +23,8 @@ from palio.broker.gateway.parameters import KEY, Key, read_key, read_number
 from palio.broker.gateway.visitor import Visitor
 from palio.documents.errors import DocumentTooLarge
 from palio.documents.event_format import XML_BATCH, XML_EVENT, XML_FORMATS
+from palio.documents.reserved import FAMILY, WITHDRAWN
+from palio.documents.reserved import KEY as XML_KEY
 from palio.model.body import MAX_PRIORITY
 from palio.model.errors import WrongParameter
 from palio.model.formats import (
@@ -120,6 +122,24 @@ PUBLISH_DOCUMENT = Operation(
 )
 
 
+_Part = Annotated[str, Meta(min_length=1)]
+WITHDRAW_DOCUMENT = Operation(
+    summary="Withdraw an XML document",
+    description=(
+        "There is no current version any more. That is a version, too: who has subscribed to what the document "
+        "was gets it, with xml.withdrawn = true. The answer is the confirmation."
+    ),
+    parameters=(
+        Parameter("family", _Part, "Of which family.", "path"),
+        Parameter("key", _Part, "Its key: the values of the key paths, joined by slashes.", "path"),
+        KEY,
+        _QUERY[0],
+    ),
+    answers=good("It is withdrawn, and that is on disk.", Confirmed),
+    problems=(400, 404, 410, 501, *COMMON),
+)
+
+
 class _Session(msgspec.Struct, eq=False):
     """A visitor that several requests share."""
 
@@ -139,6 +159,7 @@ class HttpPublishing:
         routes = (
             Route("POST", "/events", self._publish, PUBLISH),
             Route("POST", "/documents", self._publish_document, PUBLISH_DOCUMENT),
+            Route("DELETE", "/documents/{family}/{key:path}", self._withdraw, WITHDRAW_DOCUMENT),
         )
         return Extension(name="publishing", routes=routes, stop=self._stop)
 
@@ -169,6 +190,14 @@ class HttpPublishing:
                 raise DocumentTooLarge("size", size)
             document = Notification({}, payload=body, **properties)
             return await self.say(PublishDocuments((document,)), call.credentials)
+
+    async def _withdraw(self, call: Call) -> Confirmed:
+        """Say that there is no such document any more. Raises what the broker refuses with."""
+        if set(call.query) - {"id"}:
+            raise WrongParameter(min(set(call.query) - {"id"})[:80], "There is no such parameter; there is id.")
+        named = {FAMILY: call.path["family"], XML_KEY: call.path["key"], WITHDRAWN: True}
+        document = Notification(named, id=read_key(call.headers, call.query))
+        return await self.say(PublishDocuments((document,)), call.credentials)
 
     async def say(self, message: Publish | PublishDocuments, credentials: HttpCredentials) -> Confirmed:
         """Publish for whoever shows these credentials. Raises what the broker refuses with."""

@@ -1,0 +1,60 @@
+"""Current documents, as a client asks a broker for them: one by its name, or those that a filter selects."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+import msgspec
+
+from palio.client.event import Event
+from palio.client.publishing import Confirmation
+from palio.client.session import ClientSession
+from palio.documents.reserved import FAMILY, KEY, WITHDRAWN
+from palio.model.filter import Filter
+
+# Documents of a page: a few are enough not to wait for the next one long.
+PAGE: Final = 100
+_read = msgspec.msgpack.Decoder(Event).decode
+
+
+async def current_document(
+    session: ClientSession, family: str, key: str, at_least: Confirmation | None, timeout: float | None
+) -> Event:
+    """The current version of a document."""
+    asked = {"family": family, "key": key} | _not_older(session, at_least, timeout)
+    answer = await session.invoke("documents.get", asked, on_loss="again", timeout=timeout)
+    return _read(answer["document"])
+
+
+async def current_documents(
+    session: ClientSession,
+    filter: str | Filter,
+    dialect: str,
+    at_least: Confirmation | None,
+    timeout: float | None,
+) -> AsyncIterator[Event]:
+    """The current documents that a filter selects, page by page."""
+    text = filter.source or str(filter) if isinstance(filter, Filter) else filter
+    asked: dict[str, Any] = {"filter": text or "true", "dialect": dialect, "limit": PAGE}
+    asked |= _not_older(session, at_least, timeout)
+    while True:
+        answer = await session.invoke("documents.list", asked, on_loss="again", timeout=timeout)
+        for one in answer["documents"]:
+            yield _read(one)
+        if answer["onward"] is None:
+            return
+        asked["after"] = answer["onward"]
+
+
+def withdrawal(family: str, key: str) -> dict[str, Any]:
+    """What is published to withdraw a document."""
+    return {FAMILY: family, KEY: key, WITHDRAWN: True}
+
+
+def _not_older(session: ClientSession, at_least: Confirmation | None, timeout: float | None) -> dict[str, Any]:
+    """What is said of how old an answer may be. The broker gives up before the client does."""
+    if at_least is None:
+        return {}
+    seconds = session.options.request_timeout if timeout is None else timeout
+    return {"at_least": (at_least.origin, at_least.sequence), "wait": min(10.0, max(0.0, seconds * 0.8))}
