@@ -10,7 +10,6 @@ import msgspec
 from palio.client.event import Event
 from palio.client.publishing import Confirmation
 from palio.client.session import ClientSession
-from palio.documents.reserved import FAMILY, KEY, WITHDRAWN
 from palio.model.filter import Filter
 
 # Documents of a page: a few are enough not to wait for the next one long.
@@ -49,6 +48,8 @@ async def current_documents(
 
 def withdrawal(family: str, key: str) -> dict[str, Any]:
     """What is published to withdraw a document."""
+    from palio.documents.reserved import FAMILY, KEY, WITHDRAWN  # noqa: PLC0415 (few clients need documents)
+
     return {FAMILY: family, KEY: key, WITHDRAWN: True}
 
 
