@@ -24,8 +24,8 @@ from palio.broker.auditing import Auditing
 from palio.broker.connection import BrokerConnection
 from palio.broker.counts import BrokerCounts
 from palio.broker.dialling import Dialling
-from palio.broker.documents.publishers import PublisherRequests
 from palio.broker.documents.knowledge import KnowledgeBase
+from palio.broker.documents.publishers import PublisherRequests
 from palio.broker.documents.publishing import DocumentPublishing
 from palio.broker.documents.readers import FamilyReaders
 from palio.broker.documents.registrations import PublisherRegistrations
