@@ -58,7 +58,7 @@ def vanishes(value):
 
 def check_all(url, examples):
     found = operations(url)
-    assert len(found) == 20
+    assert len(found) == 23
     for operation in found:
         strategy = operation.as_strategy(generation_mode=schemathesis.GenerationMode.POSITIVE)
         hostile = operation.as_strategy(generation_mode=schemathesis.GenerationMode.NEGATIVE)
