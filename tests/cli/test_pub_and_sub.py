@@ -10,7 +10,7 @@ from contextlib import ExitStack
 import pytest
 
 from palio.cli.input.templates import NotAnEvent, fill, parse_event
-from tests.broker.documents.cards import CARD, card
+from tests.broker.documents.cards import card, know_cards
 from tests.cli.processes import PATIENCE, broker_up, started
 
 # Events and how they are typed
@@ -267,7 +267,7 @@ def test_a_broker_that_comes_back_finds_its_subscriber_again_and_ctrl_c_ends_it(
 
 
 def test_documents_are_files_and_one_that_is_refused_is_reported(command, live, tmp_path):
-    live.broker.families.tell([CARD])
+    live.do(know_cards(live.broker))
     files = [tmp_path / name for name in ("a.xml", "b.xml", "c.xml")]
     for file, content in zip(files, (card("a"), b"<card", card("c")), strict=True):
         file.write_bytes(content)

@@ -10,7 +10,7 @@ import pytest
 
 import palio
 from palio import testing
-from tests.broker.documents.cards import CARD, card
+from tests.broker.documents.cards import card, know_cards
 from tests.cli.conftest import command, live  # noqa: F401 (fixtures)
 
 
@@ -20,7 +20,7 @@ def page(root):
 
 
 def test_files_come_and_go_as_the_page_says(page, live, command, tmp_path):  # noqa: F811
-    live.broker.families.tell([CARD])
+    live.do(know_cards(live.broker))
     shown = shlex.split(re.search(r"^```sh\n(palio files .*)\n```", page, re.MULTILINE)[1])
     assert shown == ["palio", "files", "--in", "orders", "--out", "received"]
     orders, received = tmp_path / "orders", tmp_path / "received"
@@ -62,7 +62,7 @@ async def exchanged(exchange, folder):
     try:
         broker = testing.broker(journal=True)
         async with broker as address:
-            broker.running.families.tell([CARD])
+            await know_cards(broker.running)
             async with palio.connect(address) as client:
                 await (await client.subscribe("exists(xml.family)", durable="ftp")).detach()
             await exchange("127.0.0.1", server.server_port, address)

@@ -156,7 +156,7 @@ def test_a_new_path_is_told_with_its_kind():
     paths = (FamilyPath("/card/stock", "int"), FamilyPath("/card/rating", "int", many=True))
     assert read_selection(text, FAMILIES).new_paths == {"card": paths}
     untyped = read_selection('family free where xpath("/free/b") = "1" and xpath("/free/a") = "2"', FAMILIES)
-    assert untyped.new_paths == {"free": (FamilyPath("/free/b", many=True),)}
+    assert untyped.new_paths == {"free": (FamilyPath("/free/b", many=True, said=True),)}
     assert untyped.filter.source == 'xml.family = "free" and `/free/b` has "1" and `/free/a` = "2"'
 
 

@@ -8,14 +8,14 @@ import time
 
 import pytest
 
-from tests.broker.documents.cards import CARD, card
+from tests.broker.documents.cards import card, know_cards
 from tests.cli.live import PATIENCE
 
 
 @pytest.fixture
 def cards(live):
     """A broker that knows cards."""
-    live.broker.families.tell([CARD])
+    live.do(know_cards(live.broker))
     return live
 
 

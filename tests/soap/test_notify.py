@@ -9,7 +9,7 @@ from lxml import etree
 import palio
 from palio.broker.soap.attachments import MOST_PARTS, UnknownAttachment, WrongAttachments, read_parts, referred
 from palio.broker.soap.settings import SoapSettings
-from tests.broker.documents.cards import CARD, PRICE, card
+from tests.broker.documents.cards import PRICE, card, know_cards
 from tests.broker.gateway.calling import calling
 from tests.soap.speaking import S11, S12, TYPES, by_topic, create, envelope, pull, speak
 
@@ -149,7 +149,7 @@ async def test_an_attachment_that_is_not_there_is_a_fault(version):
 
 
 async def scene(client, broker):
-    broker.running.families.tell([CARD])
+    await know_cards(broker.running)
     return await client.subscribe('xml.family = "card"', ready="broker")
 
 

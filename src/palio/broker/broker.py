@@ -31,6 +31,7 @@ from palio.broker.documents.readers import FamilyReaders
 from palio.broker.documents.registrations import PublisherRegistrations
 from palio.broker.documents.registry import FamilyRegistry
 from palio.broker.documents.requests import FamilyRequests
+from palio.broker.documents.selecting import SelectionReading
 from palio.broker.documents.withdrawing import Withdrawing
 from palio.broker.documents.workers import DocumentWorkers
 from palio.broker.extension import Extensions, Installer
@@ -146,6 +147,7 @@ class BrokerServer:
             guard,
             intake,
         )
+        self.selections = SelectionReading(self.family_registry, settings.limits.steps)
         self.take = intake.take
         self.inspected = intake.inspected
         self.invoked = Invoking(self.extensions, self.accounts, counts, operations).take
@@ -182,6 +184,7 @@ class BrokerServer:
         )
         self.extensions.add(PublisherRequests(self.registrations).extension())
         self.extensions.add(KnowledgeBase(self).extension())
+        self.extensions.add(self.selections.extension())
         for install in self._installers:
             for extension in install(self):
                 self.extensions.add(extension)

@@ -6,6 +6,7 @@ from typing import Any
 
 from palio.client.blocking import Worker
 from palio.client.families import Families
+from palio.model.filter import Filter
 
 
 class BlockingFamilies:
@@ -38,6 +39,10 @@ class BlockingFamilies:
     def change(self, name: str, *arguments: Any, **options: Any) -> dict[str, Any]:
         """Change a family. Returns what it is then, and what that breaks."""
         return self._worker.run(self._families.change(name, *arguments, **options))
+
+    def read(self, filter: str, **options: Any) -> Filter:
+        """The plain filter that one about documents means."""
+        return self._worker.run(self._families.read(filter, **options))
 
     def remove(self, name: str, **options: Any) -> None:
         """Remove a family."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar, Unpack, overload
 import msgspec
 
 from palio.client.arguments import Ready, Subscribing
-from palio.client.attaching import PALIO, Since, as_filter, attach_request, temporary_name
+from palio.client.attaching import PALIO, Since, attach_request, temporary_name
 from palio.client.content import Content, Properties, is_single, make_body, make_document
 from palio.client.decoding import Decoding
 from palio.client.dialling import Backoff, tls_for
@@ -23,6 +23,7 @@ from palio.client.knowledge import withdrawal
 from palio.client.options import DELAY, UNSENT_LIMIT, ClientStatistics, Options
 from palio.client.publishing import Confirmation
 from palio.client.query_methods import QueryMethods, as_advertisement
+from palio.client.selecting import filter_at
 from palio.client.session import ClientSession
 from palio.client.session_handles import Advertised
 from palio.client.states import State
@@ -293,7 +294,9 @@ class Client(QueryMethods):
     ) -> Subscription[Any]:
         """Ask for all that the filter selects. Returns when the broker or (`ready`) the whole network knows.
 
-        `dialect` is what the text of the filter is written in, such as "mqtt": `docs/dialects.md`.
+        `dialect` is what the text of the filter is written in, such as "mqtt": `docs/dialects.md`. A filter
+        about XML documents, `family card where xpath("/card/price") < 10`, is read by the broker; all brokers
+        then extract its paths (`docs/xml.md`).
 
         `limit` and `when_full` bound what waits here for a slow reader.
 
@@ -334,7 +337,7 @@ class Client(QueryMethods):
         """
         session = self._session
         session.require_open()
-        wanted = None if filter is None else as_filter(filter, dialect)
+        wanted = None if filter is None else await filter_at(session, filter, dialect, timeout)
         if wanted is None and (durable is None or change):
             raise WrongSubscription("None is for a durable subscription that is there; else name a filter.")
         if change and durable is None:

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
-from palio.client.attaching import PALIO, as_filter
+from palio.client.attaching import PALIO
 from palio.client.decoding import Decoding
 from palio.client.errors import TakenOver, UndecodableEvent
 from palio.client.event import Content_co, Event, Rejection
+from palio.client.selecting import filter_at
 from palio.client.subscription import DEFAULT_LIMIT, Subscription
 from palio.client.waiting import lose, release
 from palio.model.errors import PalioError
@@ -41,7 +42,8 @@ from palio.protocol.durable.wishes import HomeUnreachable
 from palio.protocol.requests import Refused
 
 if TYPE_CHECKING:
-    from palio.client.session import ClientSession
+    from palio.client.selecting import filter_at
+from palio.client.session import ClientSession
 
 # Acknowledgements that may wait for an event that does not come again; the oldest are forgotten.
 MAX_REMEMBERED = 65_536
@@ -253,7 +255,7 @@ class DurableSubscription(Subscription[Content_co]):
 
         Raises `RequestTimeout`, or what the broker refuses with.
         """
-        return await self._change(as_filter(filter, dialect), None)
+        return await self._change(await filter_at(self._session, filter, dialect), None)
 
     async def _change(self, wanted: Filter, timeout: float | None) -> Changed:
         message = Change(self.name, wanted)

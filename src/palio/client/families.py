@@ -15,7 +15,10 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from palio.client.attaching import as_filter
+from palio.client.selecting import read_at
 from palio.client.session import ClientSession
+from palio.model.filter import Filter
 
 # The file of a schema, or what it is called with its content.
 SchemaGiven: TypeAlias = "str | PathLike[str] | tuple[str, bytes]"
@@ -133,6 +136,12 @@ class Families:
         }
         made: dict[str, Any] = await self._session.invoke("family.change", argument, timeout=timeout)
         return made
+
+    async def read(self, filter: str, *, timeout: float | None = None) -> Filter:
+        """What a filter about documents means, such as `family card where card.price < 10`. Nothing is changed;
+        `subscribe` reads such texts, too, and then has all brokers extract their paths.
+        """
+        return as_filter((await read_at(self._session, filter, add=False, timeout=timeout))["filter"])
 
     async def remove(self, name: str, *, ready: ReadyAt = "network", timeout: float = _PATIENCE) -> None:
         """Remove a family. Its documents are not read any more; what was published stays what it is."""

@@ -18,6 +18,7 @@ from palio.client.knowledge import current_document, current_documents
 from palio.client.publishing import Confirmation
 from palio.client.replay import Replay, Survey, survey_of
 from palio.client.replies import Replies, Watch
+from palio.client.selecting import filter_at
 from palio.client.session import ClientSession
 from palio.model.advertisement import Advertisement
 from palio.model.filter import Filter
@@ -155,7 +156,8 @@ class QueryMethods:
         since 1970; `dialect` is what the text of the filter is written in.
         """
         span = as_seconds(since, 0.0), as_seconds(until, None)
-        message = SurveyRequest(self._number(), as_filter(filter, dialect), *span, buckets, samples)
+        wanted = await filter_at(self._session, filter, dialect, timeout, add=False)
+        message = SurveyRequest(self._number(), wanted, *span, buckets, samples)
         return survey_of(await self._ask(message, timeout))
 
     def replay(
@@ -175,7 +177,7 @@ class QueryMethods:
         lost. `subscribe(…, since=…)` goes on with the present, and is not troubled by that.
 
         With `ranges`, only what these journals have after one sequence up to another. `dialect` is what the
-        text of the filter is written in.
+        text of the filter is written in; one about XML documents is read by `families.read` before.
         """
         self._session.require_open()
         seconds = self._session.options.request_timeout if timeout is None else timeout

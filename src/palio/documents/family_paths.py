@@ -6,23 +6,25 @@ A schema is only read when a path is asked for that the family does not have, wh
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from difflib import get_close_matches
 
 import msgspec
 
 from palio.documents.errors import UnknownPath
 from palio.documents.family import Family, FamilyPath
-from palio.documents.schemas import read_sources
+from palio.documents.making import typing_of
 from palio.documents.typing import PathTyping
 from palio.documents.xpath import NODES, XPath, read_path, read_xpath
-from palio.documents.xpath.path import naming_of
 
 
 class FamilyPaths:
     """Answers for one family. One may be used by several threads at a time."""
 
-    def __init__(self, family: Family) -> None:
+    def __init__(self, family: Family, typing: Callable[[], PathTyping] | None = None) -> None:
+        """`typing` gives what the schema says, which is read here otherwise."""
         self.family = family
+        self._read_typing = typing or (lambda: typing_of(family))
         self._by_expression = {path.expression: path for path in family.paths}
         self._by_name = {path.name: path for path in family.paths if path.name is not None}
         self._typing: PathTyping | None = None
@@ -53,15 +55,12 @@ class FamilyPaths:
         type = self._types().type(path)
         # Without a schema anything may occur again, and a path of one would refuse such documents.
         many = type.many or (path.type == NODES and not self.family.schemas)
-        return FamilyPath(path.text, type.kind, many)
+        return FamilyPath(path.text, type.kind, many, said=many != type.many)
 
     def _types(self) -> PathTyping:
         with self._lock:
             if self._typing is None:
-                family = self.family
-                sources = read_sources(family.schemas) if family.schemas else ()
-                naming = naming_of(family.prefixes)
-                self._typing = PathTyping(family.name, sources, family.namespace, family.root, naming)
+                self._typing = self._read_typing()
             return self._typing
 
 

@@ -18,6 +18,7 @@ What comes of it is a plain filter, and nothing behind this knows of XPath.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
@@ -46,6 +47,7 @@ from palio.model.formulas.residual import Residual, call
 from palio.model.values import KIND_OF_TYPE, KINDS_BY_NAME, Kind
 from palio.model.valueset import PRESENT, ValueSet
 
+_SHOWN: Final = 20  # families that are named to whoever asks for another one
 _NUMBERS: Final = frozenset((Kind.INT, Kind.FLOAT))
 _VALUES: Final[dict[PathKind, str]] = {
     "int": "integers",
@@ -61,12 +63,13 @@ _ADVICE: Final[dict[PathKind, str]] = {
 
 
 class Selection(msgspec.Struct, frozen=True):
-    """A filter about documents, and by family the paths in it that documents are not read for yet.
+    """A filter about documents, and by family the `paths` in it; `new_paths` are not extracted yet.
 
     The filter's `source` is its text in the filter language, with the conditions in the order of the text.
     """
 
     filter: Filter
+    paths: dict[str, tuple[FamilyPath, ...]]
     new_paths: dict[str, tuple[FamilyPath, ...]]
 
 
@@ -87,7 +90,7 @@ def read_selection(text: str, families: Mapping[str, FamilyPaths]) -> Selection:
         within = expression.operands if isinstance(expression, And) else (expression,)
         inner = () if said.expression is None else within
         resolved = resolver.resolve(conjunction((front, *inner)), None)
-    return Selection(Filter.parse(text_of(resolved)), resolver.new_paths())
+    return Selection(Filter.parse(text_of(resolved)), resolver.paths(), resolver.new_paths())
 
 
 class _Resolver:
@@ -95,15 +98,25 @@ class _Resolver:
 
     def __init__(self, families: Mapping[str, FamilyPaths]) -> None:
         self._families = families
-        self._new: dict[str, dict[str, FamilyPath]] = {}
+        self._found: dict[str, dict[str, FamilyPath]] = {}
+
+    def paths(self) -> dict[str, tuple[FamilyPath, ...]]:
+        """By family, the paths that were met."""
+        return {name: tuple(paths.values()) for name, paths in self._found.items()}
 
     def new_paths(self) -> dict[str, tuple[FamilyPath, ...]]:
-        for name, paths in self._new.items():
-            number = len(self._families[name].family.paths) + len(paths)
-            if number > MAX_PATHS:
+        """Those of them that their family does not have. Raises `FamilyRefused`."""
+        new = {}
+        for name, paths in self.paths().items():
+            family = self._families[name]
+            missing = tuple(one for one in paths if not family.has(one.expression))
+            number = len(family.family.paths) + len(missing)
+            if missing and number > MAX_PATHS:
                 said = f"With those of this filter it would have {number:,} paths; the limit is {MAX_PATHS}."
                 raise FamilyRefused(name, said)
-        return {name: tuple(paths.values()) for name, paths in self._new.items()}
+            if missing:
+                new[name] = missing
+        return new
 
     def resolve(self, expression: Expression, family: FamilyPaths | None) -> Expression:
         """The expression, where `family` is the one that has been named around it."""
@@ -129,7 +142,7 @@ class _Resolver:
 
     def _family(self, name: str) -> FamilyPaths:
         if name not in self._families:
-            raise UnknownFamily(name, tuple(sorted(self._families)[:20]))
+            raise UnknownFamily(name, tuple(islice(self._families, _SHOWN)))
         return self._families[name]
 
     def _require_families(self, constraint: Constraint) -> None:
@@ -147,12 +160,12 @@ class _Resolver:
                 return None
             if family is None:
                 raise UnnamedFamily(name, f'`xml.family = "{owner}"`')
-            return family.named(short) if owner == family.family.name else None
-        if family is None:
+            if owner != family.family.name:
+                return None
+        elif family is None:
             raise UnnamedFamily(name)
-        path = family.find(xpath)
-        if not family.has(path.expression):
-            self._new.setdefault(family.family.name, {})[path.expression] = path
+        path = family.named(short) if xpath is None else family.find(xpath)
+        self._found.setdefault(family.family.name, {})[path.expression] = path
         return path
 
     # What is computed

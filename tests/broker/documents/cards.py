@@ -20,3 +20,8 @@ PRICE = "/c:card/c:price"
 def card(code="c1", brand="Acme", price=10):
     inner = f"<code>{code}</code><brand>{brand}</brand><price>{price}</price>"
     return f'<card xmlns="urn:test:card">{inner}</card>'.encode()
+
+
+async def know_cards(broker):
+    """Has a running broker know the family."""
+    await broker.family_registry.add(lambda: CARD, CARD.name)

@@ -7,7 +7,7 @@ import pytest
 
 import palio
 from palio.documents.event_format import EVENTS
-from tests.broker.documents.cards import CARD, PRICE, card
+from tests.broker.documents.cards import PRICE, card, know_cards
 from tests.broker.gateway.calling import calling, problem
 
 CORE = {"specversion": "1.0", "id": "1", "source": "/shop", "type": "card.changed"}
@@ -23,7 +23,7 @@ async def sent(session, path, body, media_type, headers=None):
 )
 async def test_a_document_is_published_byte_for_byte(path, media_type):
     async with calling() as (broker, session), palio.connect(broker.address) as client:
-        broker.running.families.tell([CARD])
+        await know_cards(broker.running)
         subscription = await client.subscribe(f'xml.family = "card" and `{PRICE}` = 10')
         answers = [await sent(session, path, card(), media_type, {"Idempotency-Key": "one"}) for _ in range(2)]
         assert [(one.status, (await one.json())["sequences"]) for one in answers] == [(200, [1])] * 2
@@ -64,7 +64,7 @@ async def test_xml_data_of_an_event_are_a_document_if_there_is_a_family(body, me
         assert (await sent(session, "/events", body, media_type, headers)).status == 200
         event = await subscription.next(timeout=10)
         assert "xml.family" not in event
-        broker.running.families.tell([CARD])
+        await know_cards(broker.running)
         body = body.replace(b'"1"', b'"2"') if isinstance(body, bytes) else body.replace('"1"', '"2"')
         body = body.replace(b"<c:id>1", b"<c:id>2") if isinstance(body, bytes) else body
         headers = headers | {"ce-id": "2"} if headers else headers
@@ -89,5 +89,5 @@ async def test_xml_data_of_an_event_are_a_document_if_there_is_a_family(body, me
 )
 async def test_what_is_wrong_is_told(path, body, media_type, status, error):
     async with calling() as (broker, session):
-        broker.running.families.tell([CARD])
+        await know_cards(broker.running)
         await problem(await sent(session, path, body, media_type), status, error)

@@ -13,16 +13,14 @@ from palio.client.errors import BrokerTooOld
 from palio.protocol.encoding import encode
 from palio.protocol.greeting import PROTOCOL, Welcome
 from palio.protocol.requests import PublishDocuments
-from tests.broker.documents.cards import CARD, PRICE, card
+from tests.broker.documents.cards import PRICE, card, know_cards
 from tests.client.test_versions import OlderBroker
 from tests.security.world import World
-
-FAMILIES = [CARD]
 
 
 async def started(broker):
     await broker.start()
-    broker.running.families.tell(FAMILIES)
+    await know_cards(broker.running)
     return broker
 
 

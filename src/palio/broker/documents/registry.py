@@ -130,6 +130,10 @@ class FamilyRegistry:
         declared = self.known(name).declared
         return await self._in_thread(lambda: tuple(islice(self._typing(declared).paths(), MAX_SHOWN)))
 
+    async def reading(self, work: Callable[[Callable[[Family], PathTyping]], Result]) -> Result:
+        """What comes of some work in the thread in which families are made, where their schemas are read."""
+        return await self._in_thread(lambda: work(self._typing))
+
     # Changes
 
     async def add(self, make: Callable[[], Family], name: str, *, everywhere: bool = True) -> Family:
