@@ -10,7 +10,6 @@ import json
 import os
 import re
 import ssl
-import tomllib
 from pathlib import Path
 
 import msgspec
@@ -80,10 +79,12 @@ def contexts_file() -> Path:
 def read_contexts() -> Contexts:
     """What is saved. Raises `WrongContext` if that cannot be read."""
     file = contexts_file()
+    if not file.exists():
+        return Contexts()
+    import tomllib  # noqa: PLC0415 (most have saved nothing, and every command asks)
+
     try:
         return msgspec.convert(tomllib.loads(file.read_text(encoding="utf-8")), Contexts)
-    except FileNotFoundError:
-        return Contexts()
     except (OSError, ValueError) as problem:
         reason = problem.strerror if isinstance(problem, OSError) else problem
         raise WrongContext(
