@@ -162,7 +162,7 @@ async def test_requests_by_http_leave_one_row_each():
         assert [one["kind"] for one in answer["operations"]] == ["http", "http"]
         refused = await (await session.get("/operations?result=refused&since=1h&after=0")).json()
         assert [one["number"] for one in refused["operations"]] == [2, 3]
-        for wrong in ("limit=0", "result=odd", "since=yesterday", "nonsense=1"):
+        for wrong in ("limit=0", "before=null", "result=odd", "since=yesterday", "nonsense=1"):
             assert (await session.get(f"/operations?{wrong}")).status == 400
 
 

@@ -33,6 +33,7 @@ _LOOK_EVERY = 0.25
 
 _Count = Annotated[int, msgspec.Meta(ge=1, le=MOST)]
 _Number = Annotated[int, msgspec.Meta(ge=0, le=2**62)]
+_NUMBERS: dict[str, Any] = {"after": _Number, "before": _Number, "limit": _Count}
 
 
 class WrongQuestion(PalioError):
@@ -154,12 +155,12 @@ def _question_of(query: Any, now: float) -> AuditQuestion:
                 moment = parse_since(text, now=now)
                 if moment != "all":
                     given[name] = moment
-            case "after" | "before" | "limit":
-                given[name] = text
             case _:
                 given[name] = text
         try:
-            msgspec.convert(given, AuditQuestion, strict=False)
+            if name in _NUMBERS:  # not as a part of the question, which may also have none: `null` is no number
+                given[name] = msgspec.convert(text, _NUMBERS[name], strict=False)
+            msgspec.convert(given, AuditQuestion)
         except msgspec.ValidationError as problem:
             raise WrongParameter(name, f"{str(problem).partition(' - at')[0]}.") from None
-    return msgspec.convert(given, AuditQuestion, strict=False)
+    return msgspec.convert(given, AuditQuestion)

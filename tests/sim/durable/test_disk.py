@@ -42,6 +42,7 @@ def test_the_disk_knows_all_that_is_written():
     }  # fmt: skip
     assert set(Recovered.__struct_fields__) == {
         "head", "trimmed", "recent", "facts", "subscriptions", "archived", "lineage", "opened_before",
+        "shared",
     }  # fmt: skip
 
 
