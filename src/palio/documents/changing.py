@@ -58,6 +58,7 @@ def change_family(
         root=old.root,
         registered=old.registered if registered is None else registered,
         revision=old.revision + 1,
+        tried=schemas is None or tuple(schemas) == old.schemas,
     )
 
 

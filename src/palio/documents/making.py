@@ -99,8 +99,9 @@ def make_family(
     root: str | None = None,
     registered: bool = False,
     revision: int = 1,
+    tried: bool = False,
 ) -> Family:
-    """A family that is right in all that this module's head says.
+    """A family that is right in all that this module's head says. With `tried`, its schemas were tried before.
 
     Raises `FamilyRefused`, `SchemaRefused`, `UnknownPath`, `XPathSyntaxError`, `XPathTooLong` and
     `XPathTooCostly`.
@@ -110,7 +111,7 @@ def make_family(
             f"Its name must be up to {MAX_NAME} letters, digits and _, beginning with a letter, and not `xml`."
         )
         raise FamilyRefused(name, said)
-    if schemas:
+    if schemas and not tried:
         try_schemas(tuple(schemas))
     sources = read_sources(tuple(schemas)) if schemas else ()
     bound = _prefixes(name, sources, prefixes or {}, namespace)

@@ -5,10 +5,12 @@ import asyncio
 import pytest
 
 import palio
+import palio.sync
 from palio import testing
 from tests.broker.documents.cards import card
 from tests.broker.documents.schema_of_cards import CARD_SCHEMA, WANTED
 from tests.broker.test_sharing import line, start, stop
+from tests.security.world import World
 
 
 async def test_a_family_is_added_read_with_shown_and_removed():
@@ -103,3 +105,169 @@ async def test_paths_that_are_added_at_the_same_time_are_all_there():
             await client.close()
     finally:
         await stop(brokers)
+
+
+async def test_of_two_brokers_that_add_a_family_at_the_same_time_one_is_told_that_it_is_not_there():
+    brokers = line("a", "b", "c")
+    await start(brokers)
+    try:
+        clients = [await palio.connect(broker.address) for broker in brokers]
+        others = [WANTED | {"paths": [f"/card/price + {number}"]} for number in range(3)]
+        results = await asyncio.gather(
+            *[one.families.add("card", **other) for one, other in zip(clients, others, strict=True)],
+            return_exceptions=True,
+        )
+        refused = [one for one in results if isinstance(one, palio.RequestRefused)]
+        assert {one.error for one in refused} <= {"FamilyConflict", "FamilyExists"}
+        assert len(refused) == 2
+        [made] = [one for one in results if isinstance(one, dict)]
+        assert [await client.families.ls() for client in clients] == [[made]] * 3
+        results = await asyncio.gather(
+            *[client.families.change("card", paths=["/card/brand"]) for client in clients],
+            *[client.families.change("card", paths=["/card/stock"]) for client in clients],
+            return_exceptions=True,
+        )
+        assert {one.error for one in results if not isinstance(one, dict)} <= {"FamilyConflict"}
+        shown = [await client.families.show("card") for client in clients]
+        assert shown[0] == shown[1] == shown[2]
+        for client in clients:
+            await client.close()
+    finally:
+        await stop(brokers)
+
+
+async def test_a_change_keeps_paths_that_subscriptions_have_added_and_breaks_nothing_unasked(caplog):
+    async with testing.broker(journal=True) as address, palio.connect(address) as client:
+        await client.families.add("card", **WANTED)
+        await client.families.add_paths("card", ["/card/stock"])
+        more = await client.families.change("card", paths=["count(/card/brand)"])
+        assert [one["expression"] for one in more["paths"]][2:] == ["/card/stock", "count(/card/brand)"]
+        assert more["revision"] == 2
+        same = await client.families.change("card")
+        assert (same["revision"], same["broken"]) == (2, [])
+        with pytest.raises(palio.RequestRefused, match="/card/stock would be gone") as refused:
+            await client.families.change("card", without=["/card/stock"])
+        assert refused.value.error == "FamilyIncompatible"
+        dry = await client.families.change("card", without=["/card/stock"], dry=True)
+        assert (dry["broken"], dry["revision"]) == (["The path /card/stock would be gone."], 3)
+        assert (await client.families.ls())[0]["revision"] == 2
+        forced = await client.families.change("card", without=["/card/stock"], force=True)
+        assert (forced["revision"], len(forced["paths"])) == (3, 3)
+        [warning] = [one for one in caplog.records if "by force" in one.message]
+        assert (warning.family, warning.revision) == ("card", 3)
+        await client.publish_document(card())
+        again = await client.families.add_paths("card", ["/card/stock"])
+        assert len(again["paths"]) == 4
+
+
+async def test_a_schema_that_changes_while_paths_are_added_gives_them_their_new_kinds():
+    """Each happens while the other broker is away; when both are there, both have both."""
+    one, other = brokers = line("a", "b", journal=True)
+    await start(brokers)
+    try:
+        async with palio.connect(one.address) as client:
+            await client.families.add("card", **WANTED)
+        await one.crash()
+        async with palio.connect(other.address) as client:
+            await client.families.add_paths("card", ["/card/stock"])
+        await other.crash()
+        await one.start()
+        async with palio.connect(one.address) as client:
+            text = CARD_SCHEMA.replace(b'name="stock" type="xs:int"', b'name="stock" type="xs:string"')
+            await client.families.change("card", [("card.xsd", text)])
+        await other.start()
+        for broker in brokers:
+            registry = broker.running.family_registry
+            await broker.until(lambda registry=registry: len(registry.known("card").added) == 1)
+            await broker.until(lambda registry=registry: registry.known("card").declared.revision == 2)
+            assert not registry.known("card").is_complete
+            async with palio.connect(broker.address) as client:
+                await client.publish_document(card().replace(b"</price>", b"</price><stock>many</stock>"))
+                [path] = (await client.families.show("card"))["paths"][2:]
+                assert path == {"expression": "/card/stock", "kind": "string", "many": False, "name": None}
+    finally:
+        await stop(brokers)
+
+
+async def test_paths_are_added_up_to_a_limit_and_those_that_are_there_are_always_fine():
+    async with testing.broker() as address, palio.connect(address) as client:
+        await client.families.add("card", **WANTED)
+        for first in range(0, 254, 127):
+            await client.families.add_paths("card", [f"/card/price + {n}" for n in range(first, first + 127)])
+        with pytest.raises(palio.RequestRefused, match="there may be 256"):
+            await client.families.add_paths("card", ["/card/stock"])
+        full = await client.families.add_paths("card", ["/card/price", "/card/price + 3"])
+        assert len(full["paths"]) == 256
+        for wrong, said in (
+            ("/card/colour", "Did you mean /card/code"),
+            ("int=/card/price + 3", None),
+            (":string=/card/price", "as a value of the kind float"),
+            (":single=/card/brand", "as several values of the kind string"),
+        ):
+            if said is not None:
+                with pytest.raises(palio.RequestRefused, match=said):
+                    await client.families.add_paths("card", [wrong])
+            else:
+                await client.families.add_paths("card", [wrong])
+
+
+@pytest.mark.parametrize("what", ["add", "put", "change", "show", "paths", "remove", "paths.add"])
+@pytest.mark.parametrize("argument", [{}, {"name": 5}, {"name": "card", "colour": "red"}, {"name": "cart"}])
+async def test_requests_that_cannot_be_read_or_are_about_nothing_are_refused(what, argument):
+    async with testing.broker() as address, palio.connect(address) as client:
+        with pytest.raises(palio.RequestRefused) as refused:
+            await client._session.invoke(f"family.{what}", argument)
+        assert refused.value.error in ("WrongFamilyRequest", "UnknownFamily", "FamilyRefused")
+        assert await client.families.ls() == []
+
+
+async def test_records_that_mean_nothing_do_not_keep_a_broker_from_the_others():
+    broker = testing.broker()
+    async with broker as address, palio.connect(address) as client:
+        sharing = broker.running.sharing
+        await sharing.put(("family", "odd", b"x"), ("family.path", "odd", b"x"))
+        await client.families.add("card", **WANTED)
+        assert [one["name"] for one in await client.families.ls()] == ["card"]
+        await client.publish_document(card())
+        await sharing.put(("family", "card", b"x"))
+        assert await client.families.ls() == []
+
+
+async def test_rights_say_who_adds_paths_and_who_sees_what(tmp_path):
+    world = World(tmp_path)
+    world.add("maker", None, None, "families")
+    world.add("desk", None, 'xml.family = "card"', "paths")
+    world.add("reader", None, 'xml.family = "card"')
+    world.add("other", None, 'xml.family = "order"', "paths")
+    async with world.broker() as address:
+        clients = {name: await palio.connect(address, token=world.tokens[name]) for name in world.tokens}
+        await clients["maker"].families.add("card", **WANTED)
+        for name in ("reader", "desk", "other"):
+            for doing in ("add", "change", "remove"):
+                arguments = WANTED if doing == "add" else {}
+                with pytest.raises(palio.NotAllowed, match="needs the right 'families'"):
+                    await getattr(clients[name].families, doing)("card", **arguments)
+        await clients["desk"].families.add_paths("card", ["/card/stock"])
+        with pytest.raises(palio.NotAllowed, match="needs the right 'paths'"):
+            await clients["reader"].families.add_paths("card", ["/card/stock"])
+        assert len(await clients["reader"].families.ls()) == 1
+        assert await clients["other"].families.ls() == []
+        for doing in ("show", "paths"):
+            with pytest.raises(palio.RequestRefused, match="there is none yet"):
+                await getattr(clients["other"].families, doing)("card")
+        with pytest.raises(palio.RequestRefused, match="there is none yet"):
+            await clients["other"].families.add_paths("card", ["/card/stock"])
+        for client in clients.values():
+            await client.close()
+
+
+def test_the_client_without_an_event_loop_has_them():
+    with testing.broker() as address, palio.sync.connect(address) as client:
+        client.families.add("card", **WANTED)
+        client.families.add_paths("card", ["/card/stock"])
+        assert client.families.change("card", paths=["/card/code"])["revision"] == 2
+        assert [one["name"] for one in client.families.ls()] == ["card"]
+        assert len(client.families.show("card")["schemas"]) == 1
+        assert client.families.paths("card", all=True)["others"] == []
+        client.families.remove("card")
+        assert client.families.ls() == []
