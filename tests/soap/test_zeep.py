@@ -91,7 +91,7 @@ async def test_a_consumer_by_the_standard(version):
 
 async def test_the_page_is_what_one_writes(root):
     page = (root / "docs/soap.md").read_text()
-    _, example = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    _, example, _ = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
     names = {}
     exec(example, names)
     async with calling(soap=SoapSettings(enabled=True)) as (broker, session):

@@ -139,11 +139,12 @@ class BrokerServer:
         self.carry_out = runner.carry_out
         self.sharing = runner.sharing
         self.family_registry = FamilyRegistry(runner.sharing, self.families.tell)
-        self.registrations = PublisherRegistrations(runner.sharing, self.family_registry)
+        self.publishers = PublisherRequests(PublisherRegistrations(runner.sharing, self.family_registry))
+        self.knowledge = KnowledgeBase(self)
         self.documents = DocumentPublishing(
             DocumentWorkers(settings.documents.workers),
             Withdrawing(self.families.read, lambda: self.store, settings.name).read,
-            self.registrations.require,
+            self.publishers.registrations.require,
             guard,
             intake,
         )
@@ -168,7 +169,7 @@ class BrokerServer:
         self.storing.begin(self._runner.handle)
         self._runner.router = await self._make_router()
         self.family_registry.begin()
-        self.registrations.begin()
+        self.publishers.registrations.begin()
         host, port = split_address(settings.listen)
         try:
             tls = None if self.tls is None else self.tls.context
@@ -182,8 +183,8 @@ class BrokerServer:
         self.extensions.add(
             FamilyRequests(self.family_registry, self.log).extension(http=settings.http != "off")
         )
-        self.extensions.add(PublisherRequests(self.registrations).extension())
-        self.extensions.add(KnowledgeBase(self).extension())
+        self.extensions.add(self.publishers.extension())
+        self.extensions.add(self.knowledge.extension())
         self.extensions.add(self.selections.extension())
         for install in self._installers:
             for extension in install(self):

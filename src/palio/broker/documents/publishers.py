@@ -37,7 +37,7 @@ class PublisherRequests:
     """Answers what clients ask about publishers."""
 
     def __init__(self, registrations: PublisherRegistrations) -> None:
-        self._registrations = registrations
+        self.registrations = registrations
 
     def extension(self) -> Extension:
         requests = (
@@ -50,7 +50,12 @@ class PublisherRequests:
     async def register(self, principal: Principal, family: str, address: str) -> str:
         """The handle of a registration. Raises `NotAllowed`, `UnknownFamily` and `TooManyRegistrations`."""
         require_publishes(principal, family)
-        return await self._registrations.register(family, principal.name, address)
+        return await self.registrations.register(family, principal.name, address)
+
+    async def withdraw(self, principal: Principal, family: str, address: str) -> None:
+        """Ends a registration, if there is one. Raises `NotAllowed` and `UnknownFamily`."""
+        require_publishes(principal, family)
+        await self.registrations.withdraw(family, principal.name, address)
 
     async def _register(self, argument: dict[str, Any], principal: Principal, session: str) -> dict[str, Any]:
         wanted = read_request(argument, PublisherNamed)
@@ -58,11 +63,10 @@ class PublisherRequests:
 
     async def _withdraw(self, argument: dict[str, Any], principal: Principal, session: str) -> None:
         wanted = read_request(argument, PublisherNamed)
-        require_publishes(principal, wanted.name)
-        await self._registrations.withdraw(wanted.name, principal.name, wanted.address)
+        await self.withdraw(principal, wanted.name, wanted.address)
 
     async def _list(self, argument: dict[str, Any], principal: Principal, session: str) -> list[dict[str, Any]]:
-        return self._registrations.listed(read_request(argument, PublishersAsked).name)
+        return self.registrations.listed(read_request(argument, PublishersAsked).name)
 
 
 def require_publishes(principal: Principal, family: str) -> None:

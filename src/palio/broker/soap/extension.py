@@ -11,6 +11,7 @@ from palio.broker.soap.onvif import DEVICE, EVENTS, SUBSCRIPTION, Onvif
 from palio.broker.soap.publishing import Say, SoapPublishing
 from palio.broker.soap.pull_points import PullPoints
 from palio.broker.soap.service import SoapEndpoints
+from palio.broker.soap.simple import SIMPLE, SimpleOperations
 from palio.broker.soap.subscribing import SoapSubscribing
 
 if TYPE_CHECKING:
@@ -23,7 +24,9 @@ def soap(broker: BrokerServer, subscriptions: Subscriptions, say: Say) -> Extens
     """Everything that is spoken in SOAP, over the subscriptions of the gateway; `say` publishes."""
     points = PullPoints(broker, subscriptions)
     subscribing = SoapSubscribing(broker, subscriptions, points)
-    onvif, notification = Onvif(broker, subscribing), WsNotification(subscribing, SoapPublishing(say))
+    publishing = SoapPublishing(say)
+    onvif, notification = Onvif(broker, subscribing), WsNotification(subscribing, publishing)
+    simple = SimpleOperations(broker, subscriptions, publishing)
     endpoints = SoapEndpoints(broker)
     routes = (
         endpoints.route(DEVICE, onvif.device()),
@@ -31,6 +34,8 @@ def soap(broker: BrokerServer, subscriptions: Subscriptions, say: Say) -> Extens
         endpoints.route(SUBSCRIPTION, onvif.subscription()),
         Route("GET", PRODUCER, notification.describe, open=True, reads=True),
         endpoints.route(PRODUCER, notification.producer() + notification.consumer()),
+        Route("GET", SIMPLE, simple.describe, open=True, reads=True),
+        endpoints.route(SIMPLE, simple.operations()),
         endpoints.route(SUBSCRIPTIONS, notification.subscription()),
         endpoints.route(PULL_POINTS, notification.pull_point()),
     )

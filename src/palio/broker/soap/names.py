@@ -6,6 +6,7 @@ SOAP_11 = "http://schemas.xmlsoap.org/soap/envelope/"
 SOAP_12 = "http://www.w3.org/2003/05/soap-envelope"
 WSA = "http://www.w3.org/2005/08/addressing"
 WSNT = "http://docs.oasis-open.org/wsn/b-2"
+BR = "http://docs.oasis-open.org/wsn/br-2"
 WSRF_BF = "http://docs.oasis-open.org/wsrf/bf-2"
 WSRF_R = "http://docs.oasis-open.org/wsrf/r-2"
 WSTOP = "http://docs.oasis-open.org/wsn/t-1"
@@ -33,6 +34,7 @@ TOPIC_DIALECTS = (TOPIC_CONCRETE, TOPIC_CONCRETE_SET, TOPIC_SIMPLE, TOPIC_FULL)
 PREFIXES = {
     "wsa": WSA,
     "wsnt": WSNT,
+    "wsn-br": BR,
     "wsrf-bf": WSRF_BF,
     "wsrf-r": WSRF_R,
     "wstop": WSTOP,

@@ -105,10 +105,15 @@ class SoapOperation(msgspec.Struct, frozen=True):
     carry_out: Carry
     open: bool = False  # whether callers need not say who they are
     one_way: bool = False  # whether there is no answer, but that it was taken
+    answer: str = ""  # the element of the answer, if it is not the usual one
 
     @property
     def asked(self) -> str:
         return qualified(self.namespace, self.name)
+
+    @property
+    def answered(self) -> str:
+        return self.answer or qualified(self.namespace, f"{self.name}Response")
 
     @property
     def action(self) -> str:

@@ -1,8 +1,7 @@
 """WSDL: what an endpoint does, described for the tools that make clients.
 
-The messages are in `notification_types.xml`; ports, and their bindings for both versions of SOAP, follow from
-the operations of the endpoint, so that what is described is what is there.
-"""
+The messages are in a file of types beside this one; ports, and their bindings for both versions of SOAP, follow
+from the operations of the endpoint, so that what is described is what is there."""
 
 from __future__ import annotations
 
@@ -25,21 +24,32 @@ _HTTP = "http://schemas.xmlsoap.org/soap/http"
 
 
 @cache
-def _types() -> bytes:
-    return files(__package__).joinpath("notification_types.xml").read_bytes()
+def _types(file: str) -> bytes:
+    return files(__package__).joinpath(file).read_bytes()
 
 
-def wsdl(ports: Mapping[str, Iterable[SoapOperation]], addresses: Mapping[str, str]) -> bytes:
+def wsdl(
+    ports: Mapping[str, Iterable[SoapOperation]],
+    addresses: Mapping[str, str],
+    types: str = "notification_types.xml",
+) -> bytes:
     """The description of ports by their names. Those with an address are services, too."""
     spaces = {"wsdl": _WSDL, "ours": _OURS, "soap11": _BINDINGS["Soap11"], "soap12": _BINDINGS["Soap12"]}
     root = etree.Element(_name("definitions"), name="Palio", targetNamespace=_OURS, nsmap=spaces)
-    root.append(etree.fromstring(_types()))
+    root.append(etree.fromstring(_types(types)))
     described = {port: tuple(operations) for port, operations in ports.items()}
-    for operation in dict.fromkeys(one for operations in described.values() for one in operations):
-        for name in _messages(operation)[: 1 if operation.one_way else 2]:
-            message = etree.SubElement(root, _name("message"), name=name)
-            part = etree.SubElement(message, _name("part"), name="parameters", nsmap={"m": operation.namespace})
-            part.set("element", f"m:{name}")
+    elements = [
+        element
+        for operations in described.values()
+        for operation in operations
+        for element in _elements(operation)[: 1 if operation.one_way else 2]
+    ]
+    for element in dict.fromkeys(elements):
+        name, namespace = etree.QName(element).localname, etree.QName(element).namespace
+        message = etree.SubElement(root, _name("message"), name=name)
+        spaces = {"m": namespace} if namespace else {}
+        part = etree.SubElement(message, _name("part"), name="parameters", nsmap=spaces)
+        part.set("element", f"m:{name}" if namespace else name)
     for port, operations in described.items():
         _port(root, port, operations)
     for port, operations in described.items():
@@ -60,8 +70,12 @@ def _name(local: str) -> str:
     return f"{{{_WSDL}}}{local}"
 
 
+def _elements(operation: SoapOperation) -> tuple[str, str]:
+    return operation.asked, operation.answered
+
+
 def _messages(operation: SoapOperation) -> tuple[str, str]:
-    return operation.name, f"{operation.name}Response"
+    return operation.name, str(etree.QName(operation.answered).localname)
 
 
 def _port(root: Element, port: str, operations: Iterable[SoapOperation]) -> None:
