@@ -7,6 +7,10 @@ own, with a journal that syncs; a publish counts when it is confirmed and all it
   query, a commit a publish; `documents/source.py`) on the same database.
 - `native`: the same with 50 paths, beside lxml alone, which parses, validates and evaluates them one by one.
 - `subscribers`: 1 to 16 durable subscribers, beside one.
+- `overload`: 144 to 333 % of what it can take, minutes long: the last tenth beside the first, and its memory.
+- `conditions`: different XPath conditions on real alerts and invoices, beside lxml's compiled XPaths.
+- `subscriptions`: ten thousand of them on 50 paths, beside 50 that get the same.
+- `has`: conditions about elements of lists, beside plain equalities.
 
 `source` is what the source measured itself, on its own machine, twenty years older.
 """
@@ -26,7 +30,7 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from benchmarks.documents import publishing, report
+from benchmarks.documents import conditions, publishing, report
 from benchmarks.documents.publishing import XmlRun
 from benchmarks.documents.report import XmlRow
 from palio.cli.bench.measuring import machine, show_setup
@@ -34,6 +38,8 @@ from palio.cli.program.terminal import error_console
 
 SIZES = (1.66, 3, 5, 8, 10)
 SUBSCRIBERS = (1, 2, 4, 8, 16)
+SHARES = (1.44, 2.0, 2.44, 3.0, 3.33)
+CONDITIONS = (10_000, 100_000)
 Measure = Callable[[argparse.Namespace, XmlRun], list[XmlRow]]
 ROWS: dict[str, tuple[str, Measure]] = {
     "sizes": (
@@ -45,13 +51,30 @@ ROWS: dict[str, tuple[str, Measure]] = {
         "publishes a second, by subscribers",
         lambda given, run: publishing.subscribers(run, given.subscribers, 5),
     ),
+    "overload": (
+        "more than it can take",
+        lambda given, run: publishing.overload(run, given.share, 1.66, given.overload),
+    ),
+    "conditions": (
+        "different conditions on real documents",
+        lambda given, run: conditions.on_real(given.conditions, run.tell, run.absent),
+    ),
+    "subscriptions": (
+        "many subscriptions on few paths",
+        lambda given, run: conditions.on_cards(given.conditions[0], run.tell),
+    ),
+    "has": (
+        "conditions about elements of lists",
+        lambda given, run: conditions.of_elements(given.conditions[-1], run.tell),
+    ),
 }
 QUICK = {
     "size": [1.66], "seconds": 0.3, "rounds": 1, "publishers": 4, "subscribers": [1, 2], "store": ["sqlite"],
+    "overload": 0.5, "share": [1.44], "conditions": [200, 400],
 }  # fmt: skip
 USUAL = {
     "size": [*SIZES], "seconds": 4.0, "rounds": 2, "publishers": 64, "subscribers": [*SUBSCRIBERS],
-    "store": ["sqlite", "postgresql"],
+    "store": ["sqlite", "postgresql"], "overload": 600.0, "share": [*SHARES], "conditions": [*CONDITIONS],
 }  # fmt: skip
 
 
@@ -63,10 +86,14 @@ def parsed(words: Sequence[str] | None) -> argparse.Namespace:
     add("--store", action="append", choices=("sqlite", "postgresql"), help="repeatable (default: both)")
     add("--publishers", type=int, help=f"at a time (default {USUAL['publishers']})")
     add("--subscribers", type=int, action="append", help=f"repeatable (default {SUBSCRIBERS})")
+    add("--conditions", type=int, action="append", help=f"repeatable (default {CONDITIONS})")
+    add("--share", type=float, action="append", help=f"of what it can take, repeatable (default {SHARES})")
+    add("--overload", type=float, help=f"seconds of each overload (default {USUAL['overload']:g})")
     add("--seconds", type=float, help=f"of one measurement (default {USUAL['seconds']:g})")
     add("--rounds", type=int, help=f"of which the best counts (default {USUAL['rounds']})")
     add("--folder", type=Path, help="where journals are put (default: a temporary folder)")
     add("--json", action="store_true", help="the rows as JSON")
+    add("--plots", type=Path, metavar="FOLDER", help="a picture of each row there, as SVG")
     add("--quick", action="store_true", help="a few seconds, small; its figures mean nothing")
     arguments = parser.parse_args(words)
     for name, value in (QUICK if arguments.quick else USUAL).items():
@@ -111,6 +138,9 @@ def main(words: Sequence[str] | None = None) -> None:
             report.show_rows(console, rows, judged=not arguments.quick)
         for sentence in dict.fromkeys(absent):
             console.print(Text(f"{sentence}.", style="yellow"))
+    if arguments.plots:
+        for picture in report.plot(found, arguments.plots):
+            console.print(Text(f"{picture} is written.", style="dim"))
     if arguments.json:
         print(msgspec.json.encode(report.document(said, found)).decode())
 

@@ -1,8 +1,8 @@
 """Who publishes documents, and who takes them: each party is a process of its own, with our client.
 
 Publishers are so many connections of one process; each publishes, waits until that is confirmed, and publishes
-the next. Subscribers are durable, each a connection of its own in one further process, and acknowledge what
-they get.
+the next. At a fixed rate none waits, and what is too much under way for the client is refused and counted.
+Subscribers are durable, each a connection of its own in one further process, and acknowledge what they get.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ import palio
 from benchmarks.live.parties import Counters, Line, Party, Plan
 from benchmarks.live.servers import Server
 from palio.client.client import Client
+from palio.client.errors import TooMuchUnsent
 
 UNACKNOWLEDGED = 1_000  # deliveries, of a subscription
 SILENCE = 10.0  # seconds without any delivery, after which nothing more is waited for
 READY = 600.0
 _LONG = 600.0
+_TICK = 0.002
 
 
 class DocumentPlan(msgspec.Struct, frozen=True):
@@ -44,6 +46,9 @@ class DocumentRun(msgspec.Struct, frozen=True):
     seconds: float
     delivered: int
     lost: int
+    refused: int  # by the client, with too much under way
+    tenths: tuple[float, ...]  # publishes a second that were confirmed in each tenth of the time
+    memory: int  # bytes that the broker had at the most
     latencies: tuple[float, float]  # the median and the 99th percentile, in seconds
     publisher_cpu: float  # seconds an event
     server_cpu: float
@@ -73,7 +78,10 @@ def run_documents(server: Server, plan: DocumentPlan) -> DocumentRun:
         publisher.hear(READY)
         before = server.cpu()
         publisher.say("go")
-        sent = publisher.hear(None)
+        most, sent = 0, None
+        while sent is None:
+            sent = publisher.hear(0.25)
+            most = max(most, server.resident())
         wanted = sent["total"]
         progress, since = -1, time.perf_counter()
         while min(counters.received) < wanted and time.perf_counter() - since < SILENCE:
@@ -97,6 +105,9 @@ def run_documents(server: Server, plan: DocumentPlan) -> DocumentRun:
         sent["seconds"] + (caught_up if plan.subscribers else 0.0),
         delivered,
         wanted * len(plan.subscribers) - delivered,
+        sent["refused"],
+        tuple(sent["tenths"]),
+        most,
         (latencies[len(latencies) // 2], latencies[len(latencies) * 99 // 100]),
         sent["cpu"] / wanted,
         used / wanted,
@@ -113,25 +124,54 @@ async def _publish(port: int, plan: DocumentPlan, counters: Counters, line: Line
     counted_from = began + plan.warm
     until = counted_from + plan.seconds
     latencies: list[float] = []
-    total = counted = 0
+    total = counted = refused = 0
     last = counted_from
+    tenths = [0] * 10
+
+    async def one(client: Client, number: int) -> None:
+        nonlocal total, counted, last, refused
+        before = time.perf_counter()
+        try:
+            await client.publish_document(documents[number % size])
+        except TooMuchUnsent:
+            refused += 1
+            return
+        after = time.perf_counter()
+        total += 1
+        if counted_from <= before:
+            counted += 1
+            last = max(last, after)
+            latencies.append(after - before)
+        if counted_from <= after < until:
+            tenths[int((after - counted_from) / plan.seconds * 10)] += 1
 
     async def work(client: Client, number: int) -> None:
-        nonlocal total, counted, last
-        while (before := time.perf_counter()) < until:
-            await client.publish_document(documents[number % size])
-            after = time.perf_counter()
-            total += 1
+        while time.perf_counter() < until:
+            await one(client, number)
             number += plan.publishers * plan.each
-            if counted_from <= before:
-                counted += 1
-                last = max(last, after)
-                latencies.append(after - before)
 
+    async def at_rate() -> None:
+        """What is due is published, whether or not what came before is confirmed."""
+        under_way: set[asyncio.Task[None]] = set()
+        number = 0
+        while (now := time.perf_counter()) < until:
+            due = int((now - began) * plan.rate)
+            while number < due:
+                task = asyncio.ensure_future(one(clients[number % len(clients)], number))
+                under_way.add(task)
+                task.add_done_callback(under_way.discard)
+                number += 1
+            await asyncio.sleep(_TICK)
+        await asyncio.gather(*under_way)
+
+    if plan.rate:
+        await at_rate()
+
+    working = [] if plan.rate else clients
     await asyncio.gather(
         *[
             work(client, number + place * plan.publishers)
-            for number, client in enumerate(clients)
+            for number, client in enumerate(working)
             for place in range(plan.each)
         ]
     )
@@ -141,7 +181,9 @@ async def _publish(port: int, plan: DocumentPlan, counters: Counters, line: Line
         "began": began,
         "ended": time.perf_counter(),
         "seconds": last - counted_from,
-        "latencies": latencies,
+        "latencies": latencies or [0.0],
+        "refused": refused,
+        "tenths": [count / plan.seconds * 10 for count in tenths],
         "cpu": time.process_time() - cpu,
     }
     line.tell(said)

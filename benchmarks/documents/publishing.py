@@ -18,6 +18,8 @@ from benchmarks.documents.report import XmlRow
 from benchmarks.documents.serving import start_broker
 from benchmarks.documents.source import AnyDatabase, PostgresqlDatabase, SourceBroker, SqliteDatabase, create
 from benchmarks.live.postgresql import postgresql
+from palio.broker.memory import memory_bound
+from palio.broker.settings import Settings
 from palio.documents import Family
 
 ALL = 'xml.family = "card"'
@@ -26,6 +28,8 @@ SOURCE_SUBSCRIBERS = {1: 6, 2: 3, 4: 3, 8: 2, 16: 2}
 AGAINST_SOURCE = {1.66: 20.0, 10: 10.0}
 AGAINST_LXML = 0.5
 AT_SIXTEEN = 0.5
+LAST_TENTH = 0.95
+SOURCE_OVERLOAD = {1.44: "13 h to the end", 3.33: "10 h to the end"}
 PATHS = 50
 DIFFERENT = 3_000  # documents, which come again and again
 
@@ -84,6 +88,7 @@ def sizes(run: XmlRun, kilobytes: Sequence[float], stores: Sequence[str]) -> lis
                             ours.rate / theirs,
                             AGAINST_SOURCE.get(size),
                             source=f"{SOURCE_SIZES[size]}/s" if size in SOURCE_SIZES else "",
+                            line=f"{_NAMES[store]}: ",
                             x=size,
                         )
                     )
@@ -190,4 +195,33 @@ def subscribers(run: XmlRun, counts: Sequence[int], size: float) -> list[XmlRow]
                 x=count,
             )
         )
+    return rows
+
+
+def overload(run: XmlRun, shares: Sequence[float], size: float, seconds: float) -> list[XmlRow]:
+    """T3: more than what can be taken, for some time: the last tenth beside the first, and the memory."""
+    documents, family = cards(DIFFERENT, size), card_family()
+    sustained = best_run(run, family, DocumentPlan(documents, run.publishers, [ALL], run.seconds)).rate
+    bound = sum(part.bytes for part in memory_bound(Settings()))
+    rows = []
+    for share in shares:
+        run.tell(f"{share:.0%} of what can be taken")
+        plan = DocumentPlan(documents, run.publishers, [ALL], seconds, rate=share * sustained)
+        server = start_broker(Path(tempfile.mkdtemp(dir=run.folder)), [family], limits={})
+        try:
+            found = run_documents(server, plan)
+        finally:
+            server.stop()
+        first, last = found.tenths[0], found.tenths[-1]
+        what = f"{share:.0%} of {sustained:,.0f}/s, {seconds:,.0f} s; {found.refused:,} refused"
+        rows += [
+            XmlRow(
+                "overload", what, last, first, "its first tenth", last / max(first, 1e-9), LAST_TENTH,
+                source=SOURCE_OVERLOAD.get(share, ""), x=share,
+            ),
+            XmlRow(
+                "overload", f"memory at {share:.0%}, of the bound by its settings", found.memory, bound,
+                "palio config check", found.memory / bound, 1.0, at_most=True, unit="MB", x=share,
+            ),
+        ]  # fmt: skip
     return rows

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -9,12 +11,23 @@ from rich.table import Table
 from rich.text import Text
 
 from palio.cli.bench.measuring import duration
+from palio.sim.experiments.plots import STYLE
+
+AXES = {
+    "sizes": "KB of a document",
+    "native": "KB of a document",
+    "subscribers": "durable subscribers",
+    "overload": "of what can be taken",
+    "conditions": "conditions",
+    "subscriptions": "subscriptions",
+    "has": "elements of a list",
+}
 
 
 class XmlRow(msgspec.Struct, frozen=True):
     """One line: our figure, the yardstick's, and how they compare.
 
-    Of rates more is better (`per_second`), of times less. `ratio` is always such that more is better, unless
+    Of rates more is better, of times and memory less. `ratio` is always such that more is better, unless
     the bar is one of `at_most`.
     """
 
@@ -26,9 +39,10 @@ class XmlRow(msgspec.Struct, frozen=True):
     ratio: float
     bar: float | None = None
     at_most: bool = False
-    per_second: bool = True
+    unit: str = "/s"  # or `s`, or `MB` of bytes
     source: str = ""  # what the source measured, on a machine of 2005
     x: float = 0.0  # for plots: what is changed from row to row
+    line: str = ""  # and what is not
 
     @property
     def is_met(self) -> bool | None:
@@ -48,8 +62,8 @@ def show_rows(console: Console, rows: list[XmlRow], *, judged: bool) -> None:
         met = row.is_met if judged else None
         table.add_row(
             Text(row.what),
-            Text(_figure(row.ours, per_second=row.per_second), style="bold green"),
-            _figure(row.yardstick, per_second=row.per_second),
+            Text(_figure(row.ours, row.unit), style="bold green"),
+            _figure(row.yardstick, row.unit),
             f"{row.ratio:,.2f}" if row.ratio < 10 else f"{row.ratio:,.0f}",
             "" if row.bar is None else f"{'≤' if row.at_most else '≥'} {row.bar:g}",
             {True: Text("met", "green"), False: Text("missed", "red"), None: ""}[met],
@@ -59,9 +73,11 @@ def show_rows(console: Console, rows: list[XmlRow], *, judged: bool) -> None:
     console.print(table)
 
 
-def _figure(figure: float, *, per_second: bool) -> str:
-    if not per_second:
+def _figure(figure: float, unit: str) -> str:
+    if unit == "s":
         return duration(figure)
+    if unit == "MB":
+        return f"{figure / 1e6:,.0f} MB"
     return f"{figure:,.0f}/s" if figure >= 10 else f"{figure:.2g}/s"
 
 
@@ -71,3 +87,37 @@ def document(setup: dict[str, object], rows: list[XmlRow]) -> dict[str, object]:
         "setup": setup,
         "rows": [msgspec.structs.asdict(row) | {"met": row.is_met} for row in rows],
     }
+
+
+def plot(rows: list[XmlRow], folder: Path) -> list[Path]:
+    """A picture of each subject in which something is changed from row to row, ours and the yardstick's."""
+    import matplotlib  # noqa: PLC0415 (an extra)
+
+    matplotlib.use("agg")
+    matplotlib.rcParams.update(STYLE)
+    from matplotlib import pyplot  # noqa: PLC0415
+
+    folder.mkdir(parents=True, exist_ok=True)
+    written = []
+    for subject in dict.fromkeys(row.subject for row in rows):
+        lines: dict[str, list[XmlRow]] = {}
+        for row in rows:
+            if row.subject == subject and row.unit != "MB":
+                lines.setdefault(f"{row.line}{row.yardstick_is}", []).append(row)
+        figure, axes = pyplot.subplots(figsize=(7, 4))
+        for label, several in lines.items():
+            places = [row.x for row in several]
+            axes.plot(
+                places, [row.ours for row in several], marker="o", label=f"Palio ({several[0].line or subject})"
+            )
+            axes.plot(places, [row.yardstick for row in several], marker="x", linestyle="--", label=label)
+        unit = next(row.unit for several in lines.values() for row in several)
+        axes.set_ylabel("a second" if unit == "/s" else "seconds")
+        axes.set_xlabel(AXES.get(subject, ""))
+        axes.set_yscale("log")
+        axes.legend(fontsize="small")
+        figure.tight_layout()
+        written.append(folder / f"{subject}.svg")
+        figure.savefig(written[-1])
+        pyplot.close(figure)
+    return written
