@@ -19,7 +19,7 @@ from benchmarks.documents.serving import start_broker
 from benchmarks.documents.source import AnyDatabase, PostgresqlDatabase, SourceBroker, SqliteDatabase, create
 from benchmarks.live.postgresql import postgresql
 from palio.broker.memory import memory_bound
-from palio.broker.settings import Settings
+from palio.broker.settings import Limits, Settings
 from palio.documents import Family
 
 ALL = 'xml.family = "card"'
@@ -49,8 +49,7 @@ def best_run(run: XmlRun, family: Family, plan: DocumentPlan, store: str = "") -
     """The fastest of some rounds, each at a broker of its own: others on the machine only make it slower."""
     found = []
     for _ in range(run.rounds):
-        settings = {"store": store} if store else {}
-        server = start_broker(Path(tempfile.mkdtemp(dir=run.folder)), [family], **settings)
+        server = start_broker(Path(tempfile.mkdtemp(dir=run.folder)), [family], store=store)
         try:
             found.append(run_documents(server, plan))
         finally:
@@ -207,7 +206,7 @@ def overload(run: XmlRun, shares: Sequence[float], size: float, seconds: float) 
     for share in shares:
         run.tell(f"{share:.0%} of what can be taken")
         plan = DocumentPlan(documents, run.publishers, [ALL], seconds, rate=share * sustained)
-        server = start_broker(Path(tempfile.mkdtemp(dir=run.folder)), [family], limits={})
+        server = start_broker(Path(tempfile.mkdtemp(dir=run.folder)), [family], pending=Limits().outgoing)
         try:
             found = run_documents(server, plan)
         finally:
