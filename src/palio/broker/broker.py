@@ -31,6 +31,7 @@ from palio.broker.documents.readers import FamilyReaders
 from palio.broker.documents.registrations import PublisherRegistrations
 from palio.broker.documents.registry import FamilyRegistry
 from palio.broker.documents.requests import FamilyRequests
+from palio.broker.documents.sampling import DocumentSampling
 from palio.broker.documents.selecting import SelectionReading
 from palio.broker.documents.withdrawing import Withdrawing
 from palio.broker.documents.workers import DocumentWorkers
@@ -181,7 +182,9 @@ class BrokerServer:
         self.port = self._server.sockets[0].getsockname()[1]
         self.extensions.add(Auditing(self).extension())
         self.extensions.add(
-            FamilyRequests(self.family_registry, self.log).extension(http=settings.http != "off")
+            FamilyRequests(self.family_registry, DocumentSampling(lambda: self.store).take, self.log).extension(
+                http=settings.http != "off"
+            )
         )
         self.extensions.add(self.publishers.extension())
         self.extensions.add(self.knowledge.extension())

@@ -120,7 +120,8 @@ class Families:
         """Change a family: another schema, more `paths` or others, some fewer (`without`), another key.
 
         What is not said stays. A change that breaks what may be in use is refused (`FamilyIncompatible`) unless
-        it is forced; `dry` only says what it would break, as `broken`. Returns what the family is then.
+        it is forced; `dry` only says what it would break, as `broken`. Returns what the family is then, and how
+        many of the broker's current `documents` were held against it, and whether these were all (`whole`).
         """
         argument: dict[str, Any] = {
             "name": name,

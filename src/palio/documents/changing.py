@@ -70,6 +70,7 @@ class ChangedFamily(msgspec.Struct, frozen=True):
     shown: Family
     broken: tuple[str, ...]
     looked_at: int  # documents
+    whole: bool = True  # whether these were all that there are
 
 
 def changed(

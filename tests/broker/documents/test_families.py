@@ -7,6 +7,9 @@ import pytest
 import palio
 import palio.sync
 from palio import testing
+from palio.broker.broker import BrokerServer
+from palio.broker.documents import sampling
+from palio.broker.settings import Settings
 from tests.broker.documents.cards import card
 from tests.broker.documents.schema_of_cards import CARD_SCHEMA, WANTED
 from tests.broker.test_sharing import line, start, stop
@@ -271,3 +274,49 @@ def test_the_client_without_an_event_loop_has_them():
         assert client.families.paths("card", all=True)["others"] == []
         client.families.remove("card")
         assert client.families.ls() == []
+
+
+async def test_a_path_that_was_taken_away_by_force_is_added_again_by_the_next_subscription():
+    async with testing.broker() as address, palio.connect(address) as client:
+        await client.families.add("card", **WANTED)
+        text = 'family card where xpath("/card/stock") > 5'
+        await client.subscribe(text)
+        await client.families.change("card", without=["/card/stock"], force=True)
+        subscription = await client.subscribe(text)
+        await client.publish_document(card().replace(b"</price>", b"</price><stock>7</stock>"))
+        assert (await subscription.next(timeout=10))["/card/stock"] == 7
+
+
+async def test_current_documents_are_held_against_a_change(monkeypatch):
+    async with testing.broker(journal=True) as address, palio.connect(address) as client:
+        await client.families.add("card", **WANTED)
+        for code in ("c1", "c2", "c3"):
+            await client.publish_document(card(code))
+        await client.publish_document(card("c2", price=2.5))
+        whole = CARD_SCHEMA.replace(b'type="xs:decimal"', b'type="xs:int"')
+        dry = await client.families.change("card", [("card.xsd", whole)], dry=True)
+        told = [one.partition(": ")[0] for one in dry["broken"]]
+        assert told == [
+            "The path /card/price would be one int, and is one float.",
+            "The document 'c2' would be none of the family",
+        ]
+        assert (dry["documents"], dry["whole"]) == (3, True)
+        monkeypatch.setattr(sampling, "MOST_SAMPLED", 1)
+        dry = await client.families.change("card", [("card.xsd", whole)], dry=True)
+        assert (len(dry["broken"]), dry["documents"], dry["whole"]) == (1, 1, False)
+
+
+async def test_a_broker_that_begins_again_from_its_disk_knows_its_families(tmp_path):
+    settings = Settings(name="a", listen="127.0.0.1:0", http="off", journal=True, data=str(tmp_path))
+    shown = []
+    for number in range(2):
+        broker = BrokerServer(settings)
+        await broker.start()
+        async with palio.connect(f"palio://127.0.0.1:{broker.port}") as client:
+            if not number:
+                await client.families.add("card", **WANTED)
+                await client.families.add_paths("card", ["/card/stock"])
+            shown.append(await client.families.show("card"))
+            await client.publish_document(card())
+        await broker.stop()
+    assert shown[0] == shown[1]

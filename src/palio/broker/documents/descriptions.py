@@ -3,26 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+from msgspec import Meta
 
 from palio.documents.changing import ChangedFamily, change_family, changed
 from palio.documents.errors import FamilyRefused
-from palio.documents.family import Family, FamilyPath, SchemaFile
-from palio.documents.making import WantedPath, make_family
+from palio.documents.family import (
+    MAX_KEYS,
+    MAX_PATHS,
+    MAX_PREFIXES,
+    MAX_SCHEMAS,
+    Family,
+    FamilyPath,
+    SchemaFile,
+)
+from palio.documents.making import MAX_NAME, WantedPath, make_family
 
 Ready = Literal["broker", "network"]
+Name = Annotated[str, Meta(max_length=MAX_NAME)]
+Schemas = Annotated[tuple[SchemaFile, ...], Meta(max_length=MAX_SCHEMAS)]
+Paths = Annotated[tuple[WantedPath | str, ...], Meta(max_length=MAX_PATHS)]
+Keys = Annotated[tuple[str, ...], Meta(max_length=MAX_KEYS)]
+Prefixes = Annotated[dict[str, str], Meta(max_length=MAX_PREFIXES)]
+Without = Annotated[tuple[str, ...], Meta(max_length=MAX_PATHS)]
 
 
 class FamilyWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A family as somebody describes it; what is not said is taken from the schema."""
 
-    name: str
-    schemas: tuple[SchemaFile, ...] = ()
-    paths: tuple[WantedPath | str, ...] = ()
-    key: tuple[str, ...] = ()
-    prefixes: dict[str, str] = {}
+    name: Name
+    schemas: Schemas = ()
+    paths: Paths = ()
+    key: Keys = ()
+    prefixes: Prefixes = {}
     namespace: str | None = None
     root: str | None = None
     registered: bool = False
@@ -45,12 +60,12 @@ class FamilyWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class FamilyChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What is to be another one of a family; the rest stays."""
 
-    name: str
-    schemas: tuple[SchemaFile, ...] | None = None
-    paths: tuple[WantedPath | str, ...] = ()
-    without: tuple[str, ...] = ()
-    key: tuple[str, ...] | None = None
-    prefixes: dict[str, str] = {}
+    name: Name
+    schemas: Schemas | None = None
+    paths: Paths = ()
+    without: Without = ()
+    key: Keys | None = None
+    prefixes: Prefixes = {}
     registered: bool | None = None
     force: bool = False
     dry: bool = False
@@ -73,15 +88,15 @@ class FamilyChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class FamilyPut(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A family that shall be there, and be like this. Paths that it has and that are not named stay."""
 
-    name: str
-    key: tuple[str, ...]
-    schemas: tuple[SchemaFile, ...] = ()
-    paths: tuple[WantedPath | str, ...] = ()
-    prefixes: dict[str, str] = {}
+    name: Name
+    key: Keys
+    schemas: Schemas = ()
+    paths: Paths = ()
+    prefixes: Prefixes = {}
     namespace: str | None = None
     root: str | None = None
     registered: bool = False
-    without: tuple[str, ...] = ()
+    without: Without = ()
     force: bool = False
     ready: Ready = "network"
 
@@ -105,22 +120,22 @@ class FamilyPut(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class FamilyNamed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A family by its name."""
 
-    name: str
+    name: Name
     ready: Ready = "network"
 
 
 class PathsAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The paths of a family, or all that its schema has."""
 
-    name: str
+    name: Name
     all: bool = False
 
 
 class PathsWanted(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Paths that a family is to have."""
 
-    name: str
-    paths: tuple[WantedPath | str, ...]
+    name: Name
+    paths: Paths
     ready: Ready = "network"
 
 

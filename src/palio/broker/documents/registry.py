@@ -51,6 +51,7 @@ _SHOWN: Final = 20  # names of families that are told to whoever asks for anothe
 _TYPINGS: Final = 4  # schemas that are kept read for paths to come, of which one may take 60 MB
 MAX_SHOWN: Final = 5_000  # paths of a schema that are listed at a time
 _TRIES: Final = 5
+_FEW: Final = 16  # paths that are read in the event loop; each takes up to two milliseconds
 
 Result = TypeVar("Result")
 
@@ -188,10 +189,11 @@ class FamilyRegistry:
         for _ in range(_TRIES):
             known = self.known(name)
             family = await self.family(name)
-            missing = [one for one in wanted if _present(family, one) is None]
-            made: list[FamilyPath] = []
-            if missing:
-                made = await self._in_thread(lambda: self._typed(known.declared, missing))  # noqa: B023
+            few = len(wanted) <= _FEW
+            if few and not any(_present(family, one) is None for one in wanted):
+                made: list[FamilyPath] = []
+            else:
+                made = await self._in_thread(lambda: self._made_of(known.declared, family, wanted))  # noqa: B023
             now = self.known(name)
             if (now.mark, now.basis) != (known.mark, known.basis):
                 continue
@@ -210,10 +212,13 @@ class FamilyRegistry:
         if now.declared.revision == made.revision and now.declared != made:
             raise FamilyConflict(name)
 
-    def _typed(self, family: Family, wanted: Sequence[WantedPath]) -> list[FamilyPath]:
-        """In the maker's thread: what paths are by the family's schema."""
-        typing = self._typing(family)
-        return [typed_path(family.name, one, family.prefixes, typing) for one in wanted]
+    def _made_of(self, declared: Family, family: Family, wanted: Sequence[WantedPath]) -> list[FamilyPath]:
+        """In the maker's thread: what paths that a family has not are by its schema."""
+        missing = [one for one in wanted if _present(family, one) is None]
+        if not missing:
+            return []
+        typing = self._typing(declared)
+        return [typed_path(family.name, one, family.prefixes, typing) for one in missing]
 
     def _typing(self, family: Family) -> PathTyping:
         """In the maker's thread: what the schema of a family says; the last ones are kept."""

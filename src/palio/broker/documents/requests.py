@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 import msgspec
@@ -26,6 +27,7 @@ from palio.broker.documents.descriptions import (
     described_path,
 )
 from palio.broker.documents.registry import FamilyRegistry
+from palio.broker.documents.sampling import DocumentSample
 from palio.broker.extension import Extension, ExtensionRequest, Route
 from palio.documents.changing import ChangedFamily
 from palio.documents.errors import UnknownFamily
@@ -48,8 +50,12 @@ class WrongFamilyRequest(PalioError):
 class FamilyRequests:
     """Answers what clients ask about families."""
 
-    def __init__(self, registry: FamilyRegistry, log: logging.Logger) -> None:
+    def __init__(
+        self, registry: FamilyRegistry, sample: Callable[[str], DocumentSample], log: logging.Logger
+    ) -> None:
+        """`sample` gives documents to hold a change against; it is called in a thread."""
         self._registry = registry
+        self._sample = sample
         self._log = log
 
     def extension(self, *, http: bool) -> Extension:
@@ -82,19 +88,29 @@ class FamilyRequests:
         if not self._registry.has(wanted.name):
             made = await self._registry.add(wanted.wanted.make, wanted.name, everywhere=everywhere)
             return described(made) | {"new": True}
-        changed = await self._registry.change(
-            wanted.name, lambda old: wanted.made(old, ()), everywhere=everywhere
-        )
+        changed = await self._registry.change(wanted.name, self._making(wanted), everywhere=everywhere)
         self.log_forced(changed, principal)
         return described(changed.shown) | {"new": False, "broken": list(changed.broken)}
 
     async def _change(self, argument: dict[str, Any], principal: Principal, session: str) -> dict[str, Any]:
         wanted = read_request(argument, FamilyChange)
         made = await self._registry.change(
-            wanted.name, lambda old: wanted.made(old, ()), everywhere=wanted.ready == "network"
+            wanted.name, self._making(wanted), everywhere=wanted.ready == "network"
         )
         self.log_forced(made, principal)
-        return described(made.shown) | {"broken": list(made.broken), "documents": made.looked_at}
+        return described(made.shown) | {
+            "broken": list(made.broken),
+            "documents": made.looked_at,
+            "whole": made.whole,
+        }
+
+    def _making(self, wanted: FamilyChange | FamilyPut) -> Callable[[Family], ChangedFamily]:
+        def make(old: Family) -> ChangedFamily:
+            sample = self._sample(old.name)
+            made = wanted.made(old, sample.documents)
+            return msgspec.structs.replace(made, whole=sample.whole)
+
+        return make
 
     def log_forced(self, made: ChangedFamily, principal: Principal) -> None:
         """Says in the log that something was broken on purpose."""

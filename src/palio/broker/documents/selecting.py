@@ -59,8 +59,8 @@ class SelectionReading:
         self._registry = registry
         self._steps = steps
         self._paths: dict[str, tuple[KnownFamily, FamilyPaths]] = {}
-        # By family, for the schema that it had: paths that all brokers in reach are known to extract.
-        self._everywhere: dict[str, tuple[str, bytes, set[str]]] = {}
+        # By family, for its revision and schema: paths that all brokers in reach are known to extract.
+        self._everywhere: dict[str, tuple[str, int, bytes, set[str]]] = {}
 
     def extension(self) -> Extension:
         return Extension(name="filters", requests=(ExtensionRequest("filters.read", self._answer, None),))
@@ -141,9 +141,10 @@ class SelectionReading:
     def _extracted_everywhere(self, name: str) -> set[str]:
         known = self._registry.known(name)
         kept = self._everywhere.get(name)
-        if kept is None or kept[:2] != (known.mark, known.basis):
-            kept = self._everywhere[name] = known.mark, known.basis, set()
-        return kept[2]
+        state = known.mark, known.declared.revision, known.basis
+        if kept is None or kept[:3] != state:
+            kept = self._everywhere[name] = *state, set()
+        return kept[3]
 
     async def _extracted(self, name: str, paths: Iterable[FamilyPath]) -> bool:
         """Waits until all brokers extract paths. Returns whether these are as they were thought to be."""

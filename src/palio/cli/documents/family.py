@@ -233,6 +233,9 @@ def change(
     )
     for sentence in made["broken"]:
         write_line(printable(sentence))
+    if made["documents"]:
+        those = "All" if made["whole"] else "The first"
+        say(f"{those} {plural(made['documents'], 'current document')} of this broker held against it.")
     if dry:
         say(f"Nothing was changed. This would break {plural(len(made['broken']), 'thing')}.")
     else:
