@@ -328,6 +328,7 @@ def require_here(settings: Settings) -> None:
 def require_safe(settings: Settings) -> None:
     """Raises `WrongSetting` for a broker that would let in everyone who can reach this machine."""
     require_here(settings)
+    require_kept(settings)
     security = settings.security
     if security.authentication or security.insecure:
         return
@@ -340,6 +341,19 @@ def require_safe(settings: Settings) -> None:
                 "authentication (--authentication, and `palio token create`), keep to this machine "
                 f"({flag} 127.0.0.1:PORT), or say --insecure.",
             )
+
+
+def require_kept(settings: Settings) -> None:
+    """Raises `WrongSetting` for documents that are to be kept, and cannot be."""
+    documents = settings.documents
+    if not documents.keep:
+        return
+    try:
+        read_filter(documents.keep, documents.dialect).require_satisfiable()
+    except PalioError as problem:
+        raise WrongSetting("$.documents.keep", "The settings", str(problem)) from None
+    if not settings.journal:
+        raise WrongSetting("$.documents.keep", "The settings", "Only a broker with a journal keeps documents.")
 
 
 def require_files(settings: Settings) -> None:

@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Coroutine
 from email.utils import formatdate
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import quote
@@ -25,6 +25,7 @@ from palio.broker.documents.errors import (
     NotHeardYet,
     WrongDocumentQuestion,
 )
+from palio.broker.documents.keeping import DocumentKeeper
 from palio.broker.documents.pulling import MOST_DOCUMENTS, CurrentDocuments, DocumentPage
 from palio.broker.extension import Extension, ExtensionRequest, Route
 from palio.broker.gateway.openapi import COMMON, Given, Operation, Parameter, good
@@ -139,14 +140,18 @@ LIST = Operation(
 
 
 class KnowledgeBase:
-    """Answers who asks for current documents. `heard` says how far the journal of a broker was heard of."""
+    """Answers who asks for current documents, and has them kept if the settings want that."""
 
-    def __init__(self, broker: BrokerServer, heard: Callable[[str], int | None] | None = None) -> None:
+    def __init__(self, broker: BrokerServer) -> None:
         self._broker = broker
         self._name = broker.settings.name
-        self._heard = heard or (lambda origin: None)
+        self._keeper: DocumentKeeper | None = None
 
     def extension(self) -> Extension:
+        """What a broker is asked, and does by itself. Raises the errors of filters."""
+        settings = self._broker.settings.documents
+        if settings.keep:
+            self._keeper = DocumentKeeper(self._broker, settings.keep, settings.dialect)
         one = "/documents/{family}/{key:path}"
         link = "documents", "the current versions of XML documents"
         return Extension(
@@ -159,6 +164,8 @@ class KnowledgeBase:
                 ExtensionRequest("documents.get", self._get, None, reads=True),
                 ExtensionRequest("documents.list", self._list, None, reads=True),
             ),
+            start=None if self._keeper is None else self._keeper.start,
+            stop=None if self._keeper is None else self._keeper.stop,
         )
 
     # Of clients
@@ -264,7 +271,7 @@ class KnowledgeBase:
         if origin == self._name:
             store = self._broker.store
             return None if store is None else store.statistics().head
-        return self._heard(origin)
+        return None if self._keeper is None else self._keeper.heard(origin) or 0
 
 
 def read_wanted_filter(question: SelectionQuestion) -> Filter:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import msgspec
 
+from palio.language import PALIO
 from palio.model.values import MAX_PAYLOAD_BYTES
 
 
@@ -14,4 +15,6 @@ class DocumentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
 
     # Documents that are read at a time: only while it parses and validates, lxml lets other threads work.
     workers: Annotated[int, msgspec.Meta(ge=1, le=64)] = 2
+    keep: str = ""  # of all brokers, the current documents that this filter selects
+    dialect: str = PALIO  # what it is written in
     size: Annotated[int, msgspec.Meta(ge=1, le=MAX_PAYLOAD_BYTES)] = MAX_PAYLOAD_BYTES  # bytes of one document

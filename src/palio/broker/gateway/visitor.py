@@ -30,6 +30,7 @@ from palio.protocol.vocabulary import ANSWERS, KNOWN, TO_CLIENTS, AnyMessage
 from palio.transport.buffered import BufferedTransport
 
 if TYPE_CHECKING:
+    from palio.broker.access.principal import Principal
     from palio.broker.broker import BrokerServer
 
 _TO_BE_TAKEN = frozenset([kind.__name__.lower() for kind in (Events, Handed, Taken, GapNoticed, Lost)])
@@ -91,14 +92,17 @@ class Visitor:
         credentials: HttpCredentials = NOTHING_SHOWN,
         *,
         acting_for: str | None = None,
+        acting_as: Principal | None = None,
     ) -> Self:
-        """Greet with what is shown; or, for what somebody has left to be done, act for that principal.
+        """Greet with what is shown; or, for what somebody has left to be done, act for that principal. What the
+        broker does by itself it does as one of its own.
 
         Raises `RefusedByBroker` with what speaks against it.
         """
         visitor = cls(broker, name, credentials)
         if acting_for is not None:
-            visitor.connection.acting_for = broker.access.principal(acting_for)
+            acting_as = broker.access.principal(acting_for)
+        visitor.connection.acting_for = acting_as
         visitor.connection.connection_made(visitor._transport)
         welcome = await visitor._answer("greet", visitor._welcome, _GREETED_WITHIN)
         visitor.journal = welcome.journal

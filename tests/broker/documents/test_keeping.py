@@ -1,0 +1,183 @@
+"""Documents of a whole network: all brokers that keep them agree, whatever they hear first."""
+
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import palio
+from palio import testing
+from palio.broker.documents.current import Versions, current_of, record_of, with_documents
+from palio.broker.documents.keeping import widened
+from palio.broker.documents.settings import DocumentSettings
+from palio.broker.settings import Settings, WrongSetting, require_safe
+from palio.model.filter import Filter
+from palio.model.notification import Notification
+from palio.protocol.envelope import Envelope
+from palio.routing.durable.effects import Append
+from tests.broker.documents.cards import CARD, PRICE, card
+from tests.security.world import World
+
+KEEP = DocumentSettings(keep=f'xml.family = "card" and `{PRICE}` < 50')
+
+
+def version(origin, sequence, time, price, **more):
+    attributes = {"xml.family": "card", "xml.key": "c1", "price": price} | more
+    return Envelope(origin, sequence, time, 0, origin, Notification(attributes, payload=b"<card/>"))
+
+
+@st.composite
+def published(draw):
+    """What some brokers have published: sequences grow, and times mostly do."""
+    versions = []
+    for origin in ("a", "b", "c")[: draw(st.integers(1, 3))]:
+        sequence = 0
+        for _ in range(draw(st.integers(0, 4))):
+            sequence += draw(st.integers(1, 3))
+            versions.append(version(origin, sequence, float(draw(st.integers(0, 4))), draw(st.integers(0, 3))))
+    return versions
+
+
+@given(published(), st.randoms(use_true_random=False), st.integers(0, 4))
+def test_any_order_and_any_repetition_gives_the_same(versions, chance, most):
+    keep = Filter.parse(f"price < {most}")
+    heard = versions + chance.choices(versions, k=3) if versions else []
+    chance.shuffle(heard)
+    known = Versions()
+    for one in heard:
+        known = Versions.of(known.with_version(one, keep).encoded)
+    found = current_of(None, known.encoded)
+    # The oracle: of each origin the last one, and of these the latest; and then whether it is kept.
+    last = {one.origin: one for one in sorted(versions, key=lambda one: one.sequence)}
+    latest = sorted(last.values(), key=lambda one: (one.time, one.origin))[-1:]
+    expected = [one for one in latest if keep.matches(one.notification)]
+    assert ([found.envelope] if found is not None else []) == expected
+
+
+@given(published(), st.integers(0, 3))
+def test_what_was_published_here_is_one_of_the_origins(versions, here):
+    own = "abc"[min(here, 2)]
+    elsewhere = Versions()
+    last = None
+    for one in versions:
+        if one.origin == own:
+            last = record_of(one).value
+        else:
+            elsewhere = elsewhere.with_version(one, None)
+    everything = Versions()
+    for one in versions:
+        everything = everything.with_version(one, None)
+    assert current_of(last, elsewhere.encoded) == current_of(None, everything.encoded)
+
+
+def test_events_that_are_no_documents_leave_no_record():
+    some = [version("a", n, 1.0, n) for n in range(3)]
+    other = [Envelope("a", 9, 1.0, 0, "a", Notification({"xml.family": "card", "price": 1}))]
+    assert with_documents(Append(1, tuple(other), "p")).records == ()
+    assert [one.key for one in with_documents(Append(1, (*some, *other), "p")).records] == ["card/c1"] * 3
+
+
+@pytest.mark.parametrize(
+    ("keep", "asked"),
+    [
+        ("true", "exists(string xml.family) and exists(string xml.key)"),
+        ("price < 5", "exists(string xml.family) and exists(string xml.key)"),
+        (
+            'xml.family = "a" and x = 1 or xml.family = "b" and xml.key starts with "k"',
+            'xml.family = "a" and exists(string xml.key) or xml.family = "b" and xml.key starts with "k"',
+        ),
+    ],
+)
+def test_all_versions_are_asked_for(keep, asked):
+    assert widened(Filter.parse(keep)) == Filter.parse(asked)
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (Settings(documents=DocumentSettings(keep="price <")), "Column"),
+        (Settings(documents=DocumentSettings(keep="x = 1 and x = 2")), "never match"),
+        (Settings(documents=DocumentSettings(keep="true"), journal=False), "journal"),
+    ],
+)
+def test_what_cannot_be_kept_is_told_at_the_beginning(settings, said):
+    with pytest.raises(WrongSetting, match=r"documents\.keep") as problem:
+        require_safe(settings)
+    assert said in str(problem.value)
+
+
+def tell(network):
+    for one in network.brokers.values():
+        if one.is_running:
+            one.running.families.tell([CARD])
+
+
+async def everything(client, last):
+    documents = {}
+    async for one in client.documents('xml.family = "card"', at_least=last):
+        documents[one["xml.key"]] = (one.origin, one.sequence, one.payload)
+    return documents
+
+
+async def test_brokers_that_keep_documents_agree_also_after_crashes():
+    network = testing.network([("a", "b"), ("b", "c")], journal=True, documents=KEEP)
+    async with network:
+        tell(network)
+        chance = random.Random(7)
+        clients = {name: await palio.connect(network[name].address) for name in "abc"}
+        latest, last = {}, {}
+        for number in range(45):
+            name, key = chance.choice("abc"), f"c{chance.randrange(5)}"
+            if number == 20:
+                await network["b"].crash()
+                await network["b"].start()
+                await network.until_linked()
+                tell(network)
+            price = chance.choice([1, 20, 70])
+            confirmed = await clients[name].publish_document(card(key, price=price), timeout=30)
+            latest[key] = (confirmed.origin, confirmed.sequence, card(key, price=price)), price
+            last[name] = confirmed
+        expected = {key: one for key, (one, price) in latest.items() if price < 50}
+        for name, client in clients.items():
+            for one in last.values():
+                found = await everything(client, one)
+            # What was published here is here, whatever is kept.
+            own = {key: one for key, (one, _) in latest.items() if one[0] == name}
+            assert found == expected | own, name
+        withdrawn = await clients["a"].withdraw_document("card", next(iter(expected)))
+        for client in clients.values():
+            assert next(iter(expected)) not in await everything(client, withdrawn)
+            await client.close()
+
+
+async def test_who_begins_later_or_with_another_filter_has_what_journals_have(tmp_path):
+    world = World(tmp_path)
+    world.add("desk", "true", "true")
+    one = world.broker(name="one", journal=True)
+    await one.start()
+    one.running.families.tell([CARD])
+    async with world.connect(one.address, "desk") as client:
+        hold = await client.subscribe("false or exists(xml.family)", durable="hold")
+        await hold.ready(10)
+        for n in range(4):
+            last = await client.publish_document(card(f"c{n}", price=n * 20))
+        host = None
+        for keep, keys in (
+            (KEEP, ["c0", "c1", "c2"]),
+            (DocumentSettings(keep=f"`{PRICE}` > 30"), ["c2", "c3"]),
+        ):
+            two = world.broker(name="two", journal=True, documents=keep)
+            if host is not None:
+                two._host.place = host.place
+            host = two._host
+            two.link_to(one)
+            await two.start()
+            async with world.connect(two.address, "desk") as other:
+                assert sorted(await everything(other, last)) == keys
+                with pytest.raises(palio.client.errors.RequestRefused, match="has not heard"):
+                    await other.document(
+                        "card", "c1", at_least=palio.client.Confirmation("three", 1), timeout=0.1
+                    )
+            await two.stop()
+    await one.stop()
