@@ -116,11 +116,12 @@ EXAMPLE = """\
 #abandon_after = 2592000.0
 
 # XML documents (palio[xml]): how many are read at the same time, for each of which up to 128 MiB are needed,
-# and bytes of one. keep: of all brokers, the current documents that this filter selects.
+# and bytes of one. keep: of all brokers, the current documents that this filter selects,
+# such as 'xml.family = "card"'.
 #[documents]
 #workers = 2
 #size = 1048576
-#keep = 'xml.family = "card"'
+#keep = ""
 #dialect = "palio"
 
 # HTTP beyond health and metrics: bytes of one request, and of all that are being read; seconds until it must
