@@ -380,6 +380,7 @@ def test_the_demo_of_a_network_ends_by_itself_and_checks_itself(command):
     assert result.exit_code == 0, result.stdout + result.stderr
     assert "Every delivery was as the filters say" in result.stdout
     assert "is back" in result.stdout
+    assert "supersedes it" in " ".join(result.stdout.split())
 
 
 def test_the_demo_of_a_network_notices_what_is_missing(command, monkeypatch):

@@ -86,7 +86,12 @@ class Families:
 
     async def ls(self, *, timeout: float | None = None) -> list[dict[str, Any]]:
         """All families that this client may see, by name."""
-        found: list[dict[str, Any]] = await self._session.invoke("family.ls", {}, timeout=timeout)
+        found: list[dict[str, Any]] = []
+        onward: str | None = ""
+        while onward is not None:
+            page = await self._session.invoke("family.ls", {"after": onward}, timeout=timeout)
+            found += page["families"]
+            onward = page["onward"]
         return found
 
     async def show(self, name: str, *, timeout: float | None = None) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import palio
 import palio.sync
 from palio import testing
 from palio.broker.broker import BrokerServer
-from palio.broker.documents import sampling
+from palio.broker.documents import requests, sampling
 from palio.broker.settings import Settings
 from tests.broker.documents.cards import card
 from tests.broker.documents.schema_of_cards import CARD_SCHEMA, WANTED
@@ -320,3 +320,13 @@ async def test_a_broker_that_begins_again_from_its_disk_knows_its_families(tmp_p
             await client.publish_document(card())
         await broker.stop()
     assert shown[0] == shown[1]
+
+
+async def test_families_are_listed_page_by_page(monkeypatch):
+    monkeypatch.setattr(requests, "PAGE", 2)
+    async with testing.broker() as address, palio.connect(address) as client:
+        names = [f"note{number}" for number in range(5)]
+        for count, name in enumerate(names):
+            assert [one["name"] for one in await client.families.ls()] == names[:count]
+            await client.families.add(name, paths=[f"/{name}/to"], key=[f"/{name}/@id"])
+        assert [one["name"] for one in await client.families.ls()] == names

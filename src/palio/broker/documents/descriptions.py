@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import Meta
@@ -20,6 +20,9 @@ from palio.documents.family import (
     SchemaFile,
 )
 from palio.documents.making import MAX_NAME, WantedPath, make_family
+
+# Families of an answer: with all paths that there may be, these still fit into a frame.
+PAGE: Final = 50
 
 Ready = Literal["broker", "network"]
 Name = Annotated[str, Meta(max_length=MAX_NAME)]
@@ -115,6 +118,12 @@ class FamilyPut(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 )
         same = {name: getattr(self, name) for name in FamilyChange.__struct_fields__ if hasattr(self, name)}
         return FamilyChange(**same).made(old, documents)
+
+
+class FamiliesAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Some families, in the order of their names: those after one of them."""
+
+    after: str = ""
 
 
 class FamilyNamed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

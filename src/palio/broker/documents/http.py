@@ -177,7 +177,17 @@ def family_routes() -> tuple[Route, ...]:
 
 async def _list(call: Call) -> Any:
     _require_known(call, LIST)
-    return await _ask(call, "family.ls", {})
+    visitor = await call.enter("families")
+    try:
+        found: list[dict[str, Any]] = []
+        onward: str | None = ""
+        while onward is not None:
+            answer: Invoked = await visitor.ask(Invoke(0, "family.ls", {"after": onward}), _PATIENCE)
+            found += answer.result["families"]
+            onward = answer.result["onward"]
+        return found
+    finally:
+        visitor.leave()
 
 
 async def _get(call: Call) -> Any:

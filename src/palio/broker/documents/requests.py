@@ -17,6 +17,8 @@ import msgspec
 from palio.broker.access.principal import Principal
 from palio.broker.access.rights import Allowance
 from palio.broker.documents.descriptions import (
+    PAGE,
+    FamiliesAsked,
     FamilyChange,
     FamilyNamed,
     FamilyPut,
@@ -147,8 +149,11 @@ class FamilyRequests:
         ]
         return {"paths": [described_path(one) for one in family.paths], "others": others}
 
-    async def _list(self, argument: dict[str, Any], principal: Principal, session: str) -> list[dict[str, Any]]:
-        return [described(one) for one in await self.seen(principal)]
+    async def _list(self, argument: dict[str, Any], principal: Principal, session: str) -> dict[str, Any]:
+        after = read_request(argument, FamiliesAsked).after
+        names = [one for one in self._registry.names() if one > after and may_see(principal, one)]
+        found = [described(await self._registry.family(one)) for one in names[:PAGE] if self._registry.has(one)]
+        return {"families": found, "onward": names[PAGE - 1] if len(names) > PAGE else None}
 
     async def _show(self, argument: dict[str, Any], principal: Principal, session: str) -> dict[str, Any]:
         wanted = read_request(argument, FamilyNamed)
@@ -156,10 +161,6 @@ class FamilyRequests:
         return described(await self._registry.family(wanted.name), whole=True)
 
     # Who may see what
-
-    async def seen(self, principal: Principal) -> list[Family]:
-        """All families that somebody may see, by name."""
-        return [one for one in await self._registry.families() if may_see(principal, one.name)]
 
     def require_sees(self, principal: Principal, name: str) -> None:
         """Raises `UnknownFamily` for one that is not there, or that is not for these eyes."""

@@ -68,10 +68,11 @@ def demo(
     First a stream of trades finds its subscribers in one index; a sample of the
     answers is checked against the definition. Then five brokers, each a process
     of its own, route trades to subscribers all over the network, and a lookout
-    finds a pattern in them; one broker is killed and comes back. At last Spark,
-    where there is a Java for it, archives their journals, matches them in bulk,
-    finds the pattern again, and leaves a report. All of it ends by itself; the
-    exit code is 0 only if every answer and every delivery was right.
+    finds a pattern in them; one broker is killed and comes back. Spark, where
+    there is a Java for it, archives their journals, matches them in bulk, finds
+    the pattern again, and leaves a report. At last an XML document finds its
+    reader. All of it ends by itself; the exit code is 0 only if every answer and
+    every delivery was right.
     """
     console = output_console()
     right = True

@@ -22,6 +22,7 @@ from rich.console import Console
 from rich.tree import Tree
 
 import palio
+from palio.cli.demo.notes import NotesDiffer, show_notes
 from palio.cli.demo.patterns import PATTERN, PLACE, TIME, Lookout, expected_matches
 from palio.cli.demo.pipeline import Delivered, Story, look_back, missing_for_spark
 from palio.cli.demo.stocks import Market, filter_texts
@@ -133,7 +134,7 @@ class NetworkDemo:
         with tempfile.TemporaryDirectory(prefix="palio-demo-") as folder:
             try:
                 await self._story(Path(folder))
-            except (CheckFailed, palio.PalioError, TimeoutError) as problem:
+            except (CheckFailed, NotesDiffer, palio.PalioError, TimeoutError) as problem:
                 self._say(f"✗ {problem}", "bold red")
                 return False
             finally:
@@ -152,6 +153,9 @@ class NetworkDemo:
         await self._found()
         if self._report is not None:
             await self._look_back(folder, self._report)
+        for watcher in self._watchers:
+            watcher.stop()  # they count trades
+        await show_notes(self._clients["onda"], self._clients[HOME], self._clients["torre"], self._say)
 
     async def _look_out(self) -> None:
         self._lookout = await Lookout.at(self._clients[PLACE], self._clients["oca"], self._clients["onda"])

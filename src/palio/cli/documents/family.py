@@ -234,8 +234,8 @@ def change(
     for sentence in made["broken"]:
         write_line(printable(sentence))
     if made["documents"]:
-        those = "All" if made["whole"] else "The first"
-        say(f"{those} {plural(made['documents'], 'current document')} of this broker held against it.")
+        those = "" if made["whole"] else ", the first ones"
+        say(f"It was held against {plural(made['documents'], 'current document')} of this broker{those}.")
     if dry:
         say(f"Nothing was changed. This would break {plural(len(made['broken']), 'thing')}.")
     else:
