@@ -11,6 +11,7 @@ own, with a journal that syncs; a publish counts when it is confirmed and all it
 - `conditions`: different XPath conditions on real alerts and invoices, beside lxml's compiled XPaths.
 - `subscriptions`: ten thousand of them on 50 paths, beside 50 that get the same.
 - `has`: conditions about elements of lists, beside plain equalities.
+- `spark`: values of 50 paths, and of one, from a table in Spark, beside columns of Spark's `xpath_string`.
 
 `source` is what the source measured itself, on its own machine, twenty years older.
 """
@@ -41,6 +42,14 @@ SUBSCRIBERS = (1, 2, 4, 8, 16)
 SHARES = (1.44, 2.0, 2.44, 3.0, 3.33)
 CONDITIONS = (10_000, 100_000)
 Measure = Callable[[argparse.Namespace, XmlRun], list[XmlRow]]
+
+
+def _in_spark(given: argparse.Namespace, run: XmlRun) -> list[XmlRow]:
+    from benchmarks.documents.spark import extraction  # noqa: PLC0415 - no other row needs Spark and Java
+
+    return extraction(given.size[0], given.documents, run.rounds, run.tell)
+
+
 ROWS: dict[str, tuple[str, Measure]] = {
     "sizes": (
         "publishes a second, by size",
@@ -67,14 +76,17 @@ ROWS: dict[str, tuple[str, Measure]] = {
         "conditions about elements of lists",
         lambda given, run: conditions.of_elements(given.conditions[-1], run.tell),
     ),
+    "spark": ("values of paths from a table in Spark", _in_spark),
 }
 QUICK = {
     "size": [1.66], "seconds": 0.3, "rounds": 1, "publishers": 4, "subscribers": [1, 2], "store": ["sqlite"],
     "overload": 0.5, "share": [1.44], "conditions": [200, 400],
+    "documents": 500,
 }  # fmt: skip
 USUAL = {
     "size": [*SIZES], "seconds": 4.0, "rounds": 2, "publishers": 64, "subscribers": [*SUBSCRIBERS],
     "store": ["sqlite", "postgresql"], "overload": 600.0, "share": [*SHARES], "conditions": [*CONDITIONS],
+    "documents": 1_000_000,
 }  # fmt: skip
 
 
@@ -83,6 +95,7 @@ def parsed(words: Sequence[str] | None) -> argparse.Namespace:
     add = parser.add_argument
     add("--row", action="append", choices=ROWS, help="one of them, repeatable (default: all)")
     add("--size", type=float, action="append", help=f"KB of a document, repeatable (default {SIZES})")
+    add("--documents", type=int, help=f"in Spark's table (default {USUAL['documents']:,})")
     add("--store", action="append", choices=("sqlite", "postgresql"), help="repeatable (default: both)")
     add("--publishers", type=int, help=f"at a time (default {USUAL['publishers']})")
     add("--subscribers", type=int, action="append", help=f"repeatable (default {SUBSCRIBERS})")
