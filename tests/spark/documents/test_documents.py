@@ -73,7 +73,7 @@ class Publishing:
         with other as address, palio.sync.connect(address) as client:
             other.running.families.tell([NOW])
             subscriptions = {
-                name: client.subscribe(f"({text}) or stop = true", ready="network")
+                name: client.subscribe(palio.Filter.parse(f"({text}) or stop = true"), ready="network")
                 for name, text in FILTERS.items()
             }
             for content, own in self.documents:
@@ -179,18 +179,26 @@ def version(code, price, *, family=NOW, withdrawn=False):
 
 
 def test_which_version_is_current_over_several_brokers(spark, tmp_path):
-    """The later time, then the name of the broker, then the sequence; who is withdrawn has none."""
+    """Of one broker the later sequence, whatever its clock says; between brokers the later time, then the
+    name. What is withdrawn has none.
+    """
     x, y, z = urls = [f"sqlite:///{tmp_path}/{name}.db" for name in "xyz"]
-    fill(x, [version("a", 1), version("b", 2), version("b", 3), version("c", 4)], broker="x", step=0)
+    fill(
+        x,
+        [version("a", 1), version("b", 2), version("b", 3), version("c", 4), version("e", 11)],
+        broker="x",
+        step=0,
+    )
     fill(y, [version("a", 5), version("c", 6, withdrawn=True)], broker="y", step=0)
     fill(z, [version("a", 7), version("d", 8)], broker="z", at=MIDNIGHT - 1, step=2)
     fill(x, [version("c", 9)], broker="x", at=MIDNIGHT + 1)
+    fill(x, [version("e", 12)], broker="x", at=MIDNIGHT - 60)
     fill(y, [version("d", 10, withdrawn=True)], broker="y", at=MIDNIGHT + 2)
     lake = str(tmp_path / "lake")
     for url in urls:
         archive(spark, url, lake)
     table = palio.spark.extract(palio.spark.read_documents(spark, lake, family="card"), NOW, ["price"])
-    assert {(row.key, row.price) for row in table.collect()} == {("a", 5), ("b", 3), ("c", 9)}
+    assert {(row.key, row.price) for row in table.collect()} == {("a", 5), ("b", 3), ("c", 9), ("e", 12)}
     every = palio.spark.read_documents(spark, lake, versions=True)
     gone = [(row.key, row.document) for row in every.where("withdrawn").collect()]
     assert sorted(gone) == [("c", None), ("d", None)]

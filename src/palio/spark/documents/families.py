@@ -6,7 +6,6 @@ would be at a broker that has taken the subscriptions."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import lru_cache, partial
 from typing import Any
@@ -19,6 +18,7 @@ from pyspark.sql.types import StructType
 from palio.client.client import Client
 from palio.documents import Family, FamilyPath, FamilyPaths, read_selection, with_paths
 from palio.language import PALIO
+from palio.language.selections import is_selection, needs_families
 from palio.model.errors import PalioError
 from palio.spark.arrow import Batches
 from palio.spark.errors import BadSubscriptions
@@ -27,7 +27,6 @@ from palio.spark.lookback.reach_back import with_client
 from palio.spark.matching.shards import parsed
 
 _PATHS, _REASON = "paths", "reason"
-_XPATH = re.compile(r"\s*family\s|.*\bxpath\s*\(", re.DOTALL | re.IGNORECASE)
 
 # By family, the paths that a filter names and that it does not have.
 NewPaths = dict[str, tuple[FamilyPath, ...]]
@@ -111,7 +110,7 @@ def _selected(encoded: bytes, batches: Batches) -> Batches:
 
 def _read(text: str | None, dialect: str, families: dict[str, FamilyPaths]) -> tuple[Any, ...]:
     """The text of a plain filter, the new paths in it, and why it cannot be read."""
-    if text is None or dialect != PALIO or not _names_paths(text, families):
+    if text is None or dialect != PALIO or not (needs_families(text) or (families and is_selection(text))):
         plain = parsed(text, dialect)
         return text, None, plain if isinstance(plain, str) else None
     try:
@@ -120,10 +119,3 @@ def _read(text: str | None, dialect: str, families: dict[str, FamilyPaths]) -> t
         return text, None, str(problem)
     paths = {name: some for name, some in selection.new_paths.items() if some}
     return str(selection.filter), msgspec.msgpack.encode(paths) if paths else None, None
-
-
-def _names_paths(text: str, families: dict[str, FamilyPaths]) -> bool:
-    if _XPATH.match(text) is not None:
-        return True
-    called = ((name, path.name) for name, one in families.items() for path in one.family.paths if path.name)
-    return any(f"{family}.{name}" in text for family, name in called)

@@ -1,16 +1,16 @@
 """`read_documents`: documents of a lake and of journals, by family and key: the current ones, or all versions.
 
-The current version of a document is the latest by its time, then by the name of its broker, then by its
-sequence, as at brokers. One that says that the document was withdrawn is a version as well: a document of which
-it is the latest has no current one.
+The current version of a document is found as at brokers: of one broker the later sequence counts; between
+brokers the later time does, then the name. One that says that the document was withdrawn is a version as well:
+a document of which it is the latest has no current one.
 
 Families and keys are columns of the lake, so Spark reads of its files what was asked for, and sorts versions by
-them; the document itself is taken out of what was published at the very end.
-"""
+them; the document itself is taken out of what was published at the very end."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession, Window, functions
@@ -49,8 +49,9 @@ _COLUMNS = {
 }
 _SCHEMA = ", ".join(f"`{name}` {kind}" for name, (_, kind) in _COLUMNS.items())
 _ABOUT = ("family", "key", "revision", "withdrawn", "time", "journal", "sequence", "publisher", "id")
-# What decides which of two versions is the later one.
-_LATER = ("time", "journal", "sequence", BRANCH)
+# What decides which of two versions is the later one: of one broker, and between brokers.
+_OF_A_BROKER = ("sequence", "time", BRANCH)
+_BETWEEN_BROKERS = ("time", "journal")
 
 
 def read_documents(
@@ -81,9 +82,8 @@ def read_documents(
         if one is not None:
             found = found.where(functions.col(column) == one)
     if not versions:
-        latest = [functions.col(name).desc_nulls_last() for name in _LATER]
-        number = functions.row_number().over(Window.partitionBy("family", "key").orderBy(*latest))
-        found = found.withColumn("number", number).where("number = 1 AND NOT withdrawn")
+        found = _latest(found, ("family", "key", "journal"), _OF_A_BROKER)
+        found = _latest(found, ("family", "key"), _BETWEEN_BROKERS).where("NOT withdrawn")
     named = found.withColumn(EVENT, _event_name()).withColumnRenamed(_PROPERTIES, DOCUMENT)
     chosen = named.select(EVENT, *_ABOUT, PAYLOAD, DOCUMENT)
     table: DataFrame = chosen.mapInArrow(_with_documents, chosen.schema)
@@ -113,6 +113,13 @@ def _published(
         found = read(spark, place, schema=schema, filter=filter, since=since, until=until)
     found = found.toDF(*[name for name, _ in _COLUMNS.values()]).fillna(False, ["withdrawn"])
     return found.where("family IS NOT NULL AND key IS NOT NULL")
+
+
+def _latest(versions: DataFrame, same: Sequence[str], by: Sequence[str]) -> DataFrame:
+    """Of those that are the same in some columns, the one that is the last by others."""
+    order = [functions.col(name).desc_nulls_last() for name in by]
+    number = functions.row_number().over(Window.partitionBy(*same).orderBy(*order))
+    return versions.withColumn("number", number).where("number = 1").drop("number")
 
 
 def _event_name() -> Column:
