@@ -6,6 +6,7 @@ import re
 import pytest
 
 from palio import Filter, FilterError, Notification, Pattern, PatternError
+from palio.cli.input.selections import FilterReader
 from palio.matching.patterns import Detector, partition, search
 from palio.model import (
     automaton,
@@ -68,6 +69,19 @@ def test_every_mistake_is_told_as_the_page_says(page):
         with pytest.raises((FilterError, PatternError)) as caught:
             (Pattern if "[" in text or " within " in text else Filter).parse(text)
         assert str(caught.value) == message
+
+
+def test_every_filter_about_documents_means_what_the_page_says(page, root):
+    reader = FilterReader([root / "examples" / "xml" / "card.json"], None)
+    examples = [one.splitlines() for block in blocks(page, "selection") for one in block.split("\n\n")]
+    assert len(examples) > 3
+    for text, means in examples:
+        if means.startswith(("Column", "It is")):
+            with pytest.raises(FilterError) as caught:
+                reader.read(text)
+            assert str(caught.value) == means
+        else:
+            assert reader.read(text) == Filter.parse(means)
 
 
 def test_every_pattern_finds_what_the_page_says(page):

@@ -239,7 +239,7 @@ def test_only_who_knows_the_families_reads_such_a_text(text):
     if "xml." in text:
         read_filter(text)
         return
-    with pytest.raises(UnknownFamilies, match="--broker"):
+    with pytest.raises(UnknownFamilies, match="A broker knows them"):
         read_filter(text)
 
 

@@ -259,7 +259,7 @@ def requests(data: bytes) -> None:
     _told(lambda: bearer(asked.headers))
     call = Call(cast("Any", None), cast("Any", None), asked)  # neither broker nor body is looked at
     _told(lambda: read_properties(call))
-    wanted = _told(lambda: read_wanted(call))
+    wanted = _told(lambda: read_wanted(call, call.query.get("filter")))
     if wanted is not None and wanted.after is not None:
         assert read_position(write_position(wanted.after)) == wanted.after
 

@@ -18,7 +18,7 @@ class UnknownFamilies(FilterError):
     def __init__(self) -> None:
         super().__init__(
             "This filter is about XML documents, and their families are not known here. A broker knows them: "
-            "subscribe at one, or say `--broker`; or `--family FILE`, where a command takes that."
+            "subscribe there, or have it say what the filter means (`client.families.read`, `palio explain`)."
         )
 
 

@@ -166,8 +166,8 @@ def _mark(sequence: int, lineage: Lineage) -> str:
     return "".join([f"@{one.number:x}.{one.id}.{one.begins}" for one in lineage_at(sequence, lineage)[-1:]])
 
 
-def read_wanted(call: Call) -> StreamWanted:
-    """What a reader asks for. Raises what is wrong with it."""
+def read_wanted(call: Call, filter_text: str | None) -> StreamWanted:
+    """What a reader asks for, whose filter has this text. Raises what is wrong with it."""
     query = call.query
     unknown = set(query) - {one.name for one in _QUERY}
     if unknown:
@@ -181,7 +181,7 @@ def read_wanted(call: Call) -> StreamWanted:
         raise WrongParameter("format", "It is `json` or `cloudevents`.")
     dialect = query.get("dialect", PALIO)
     require_dialect(dialect, "dialect")
-    filter = read_filter(query["filter"], dialect).require_satisfiable() if "filter" in query else None
+    filter = None if filter_text is None else read_filter(filter_text, dialect).require_satisfiable()
     change = read_flag("change", query.get("change", "false"))
     if change and (durable is None or filter is None):
         raise WrongParameter("change", "It goes with `durable` and the filter that it shall have.")

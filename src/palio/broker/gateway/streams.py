@@ -30,6 +30,7 @@ from palio.broker.extension import Extension, Route
 from palio.broker.gateway.call import Call
 from palio.broker.gateway.problems import RefusedByBroker, details
 from palio.broker.gateway.protocols import ABORT
+from palio.broker.gateway.selections import plain_text
 from palio.broker.gateway.stream_request import (
     MAX_ORIGINS,
     SHAPES,
@@ -42,6 +43,7 @@ from palio.broker.gateway.stream_request import (
     write_position,
 )
 from palio.broker.gateway.visitor import Visitor
+from palio.language import PALIO
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
 from palio.model.formats import to_json
@@ -93,7 +95,8 @@ class Streams:
 
     async def _stream(self, call: Call) -> EventStream:
         """Subscribe. Raises what the broker refuses with."""
-        wanted = read_wanted(call)
+        said, dialect = call.query.get("filter"), call.query.get("dialect", PALIO)
+        wanted = read_wanted(call, None if said is None else await plain_text(said, call.enter, dialect))
         visitor = await call.enter("stream")
         try:
             if wanted.durable is not None:

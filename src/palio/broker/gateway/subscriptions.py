@@ -28,6 +28,7 @@ from palio.broker.gateway.representations import (
     ShownSubscription,
     SoughtSubscription,
 )
+from palio.broker.gateway.selections import plain_document
 from palio.broker.gateway.sinks import Sinks
 from palio.broker.gateway.stream_request import read_since
 from palio.broker.gateway.visitor import Visitor
@@ -173,6 +174,7 @@ class Subscriptions:
 
     async def create(self, document: Any, key: str | None, enter: Enter) -> tuple[ShownSubscription, bool]:
         """Make a subscription. Returns it, and whether it is new."""
+        document = await plain_document(document, enter)
         definition = read_definition(document, new_id(document, key))
         require_mode(self._modes, definition.config.contentmode)
         filter = filter_of(definition)
@@ -227,7 +229,7 @@ class Subscriptions:
 
     async def update(self, id: str, document: Any, enter: Enter) -> ShownSubscription:
         """Replace a subscription by another one; what is out or waits for it stays."""
-        definition = read_definition(document, id)
+        definition = read_definition(await plain_document(document, enter), id)
         if definition.id != id:
             raise WrongParameter("$.id", "The id of a subscription cannot be changed.")
         require_mode(self._modes, definition.config.contentmode)

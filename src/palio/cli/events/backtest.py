@@ -14,11 +14,12 @@ from rich.console import Console
 
 from palio.cli.events.replay import LOOK_BACK_WITHIN, Since, Until, tell_missing
 from palio.cli.input.inputs import Dialect
+from palio.cli.input.selections import FilterReader
 from palio.cli.output.bars import lying
 from palio.cli.program.connecting import Server, connected, run
 from palio.cli.program.dressing import argument, flag, option
 from palio.cli.program.terminal import ExitCode, help_epilog, output_console, plural, printable, write_json
-from palio.language import PALIO, read_filter
+from palio.language import PALIO
 from palio.model import jsontext
 from palio.model.filter import Filter
 from palio.model.moments import format_time, parse_moment, parse_since
@@ -81,7 +82,7 @@ def backtest(
     archived where the brokers know them (their setting lake); with --store, the one
     journal that it names. Exits with 1 if the filter selects nothing.
     """
-    filter = read_filter(filter_text, dialect).require_satisfiable()
+    filter = FilterReader(None, server).read(filter_text, dialect).require_satisfiable()
     now = clock.time()
     begin, end = parse_since(since, now=now), None if until is None else parse_moment(until, now=now)
     if lake is not None and store is None:

@@ -9,11 +9,12 @@ from typing import Annotated
 import typer
 
 from palio.cli.input.inputs import Dialect
+from palio.cli.input.selections import FilterReader
 from palio.cli.output.formats import Format, FormatText, format_of
 from palio.cli.program.connecting import Server, connected, run
 from palio.cli.program.dressing import argument, flag, option
 from palio.cli.program.terminal import ExitCode, help_epilog, plural, say
-from palio.language import PALIO, read_filter
+from palio.language import PALIO
 from palio.model.filter import Filter
 from palio.model.moments import parse_moment, parse_since
 
@@ -45,7 +46,7 @@ def replay(
     not answer is named on standard error. Formats are those of palio sub. Exits
     with 1 if there is nothing.
     """
-    filter = read_filter(filter_text, dialect).require_satisfiable()
+    filter = FilterReader(None, server).read(filter_text, dialect).require_satisfiable()
     now = time.time()
     begin, end = parse_since(since, now=now), None if until is None else parse_moment(until, now=now)
     shown, missing = run(_replay(server, filter, begin, end, format_of(format_text)))

@@ -19,7 +19,7 @@ from palio.client import Client, Subscription
 from palio.client.attaching import Since
 from palio.client.dialling import Backoff
 from palio.client.durable import DurableSubscription
-from palio.language import PALIO, read_filter
+from palio.language import PALIO, is_selection, read_filter
 from palio.model.errors import NoSuchSubscription
 from palio.model.moments import parse_span
 
@@ -97,6 +97,8 @@ def sub(
     Ctrl-C ends the reading, not the subscription: it stays, and keeps what comes
     for whoever reads next, until palio subs rm ends it.
 
+    Documents are asked for by XPath: family card where xpath("/card/price") < 10.
+
     A durable subscription that is there with another filter is not changed by
     this without --change. Without a filter it is read as it is.
 
@@ -107,7 +109,7 @@ def sub(
     Exits with 0, or with 1 if the time is over and less than --count events,
     or none at all, have come.
     """
-    if filter_text is not None:
+    if filter_text is not None and not (dialect == PALIO and is_selection(filter_text)):
         filter = read_filter(filter_text, dialect).require_satisfiable()
         filter_text = str(filter) if filter.source is None else filter.source
     if change and (durable is None or filter_text is None):

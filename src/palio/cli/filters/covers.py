@@ -10,9 +10,11 @@ from rich.console import Console
 from rich.text import Text
 
 from palio.cli.input.inputs import Dialect
+from palio.cli.input.selections import FamilyFiles, FilterReader
+from palio.cli.program.connecting import Server
 from palio.cli.program.dressing import argument, flag
 from palio.cli.program.terminal import ExitCode, help_epilog, output_console, write_json
-from palio.language import PALIO, read_filter
+from palio.language import PALIO
 from palio.model.filter import Filter
 
 EPILOG = help_epilog(
@@ -27,6 +29,8 @@ def covers(
     other_text: Annotated[str, argument("OTHER", "The filter that may lie within it.")],
     *,
     dialect: Dialect = PALIO,
+    family: FamilyFiles = None,
+    server: Server = None,
     as_json: Annotated[bool, flag("--json", "The answer as a JSON object.")] = False,
 ) -> None:
     """Say whether FILTER selects every event that OTHER selects.
@@ -35,8 +39,12 @@ def covers(
     always proven; for a few combinations of conditions on text, "no" may only
     mean that no proof was found, and then it says so.
     Exits with 0 for yes, 1 for no.
+
+    Filters about XML documents are read with the families of the broker, or of
+    --family.
     """
-    filter, other = read_filter(filter_text, dialect), read_filter(other_text, dialect)
+    reader = FilterReader(family, server)
+    filter, other = reader.read(filter_text, dialect), reader.read(other_text, dialect)
     answer = _answer(filter, other)
     if as_json:
         write_json(answer)

@@ -12,6 +12,7 @@ from rich.text import Text
 from palio.cli.brokers.rights import allows, rights_of, show_rights
 from palio.cli.input.events import EventText, LineNumber, read_event
 from palio.cli.input.inputs import Dialect
+from palio.cli.input.selections import FamilyFiles, FilterReader
 from palio.cli.network.broker_status import labels
 from palio.cli.program.connecting import Server, with_client
 from palio.cli.program.dressing import argument, flag, option
@@ -29,6 +30,7 @@ EPILOG = help_epilog(
     """palio explain 'symbol in ("ACME", "PALI")' examples/events.jsonl --line 2""",
     "palio explain @desk-7 examples/event.json",
     """echo '{"price": "101"}' | palio explain 'price > 100' - --json""",
+    "palio explain 'family card where card.price < 10' examples/xml/c1.xml --family examples/xml/card.json",
     """palio explain --dialect mqtt 'a/+?n>10' '{"topic": "a/b", "n": 12}'""",
 )
 
@@ -44,6 +46,7 @@ def explain(
         str | None, option("PRINCIPAL", "With the rights of this principal there.", "--as")
     ] = None,
     rights: Annotated[bool, flag("--rights", "With your own rights, and the limits, at the broker.")] = False,
+    family: FamilyFiles = None,
     server: Server = None,
 ) -> None:
     """Show, condition by condition, why a filter matches an event or why not.
@@ -55,15 +58,20 @@ def explain(
     shows it, @NAME for a durable one and @SESSION/HANDLE for another; its filter
     is fetched from the broker. No filter begins with @.
 
+    An EVENT that is an XML document (FILE.xml) is read by its family: one of the
+    broker, or of --family, with the paths that the filter names.
+
     With --rights or --as, the answer says also whether the event may be
     published and seen there, and whether event and filter are within the
     limits; it is 0 then only if the event would be delivered.
     """
-    notification = read_event(event, line)
+    reader = FilterReader(family, server)
     if filter_text.startswith("@") and dialect == PALIO:
         filter = read_filter(with_client(server, lambda client: _filter_of(client, filter_text)))
     else:
-        filter = read_filter(filter_text, dialect)
+        filter = reader.read(filter_text, dialect)
+    is_document = event.endswith(".xml") and not event.lstrip().startswith("{")
+    notification = reader.document(event) if is_document else read_event(event, line)
     explanation = filter.explain(notification)
     there = None
     if rights or principal is not None:

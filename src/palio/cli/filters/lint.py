@@ -14,7 +14,9 @@ from rich.text import Text
 from palio.cli.input.events import Complaints, Id, read_events
 from palio.cli.input.inputs import Dialect, DoubledId, InputEntry, read_advertisements, read_filters
 from palio.cli.input.lines import STANDARD_INPUT, LineFile
+from palio.cli.input.selections import FamilyFiles, FilterReader
 from palio.cli.output.progress import progress_bar
+from palio.cli.program.connecting import Server
 from palio.cli.program.dressing import argument, flag, option
 from palio.cli.program.terminal import (
     ExitCode,
@@ -74,7 +76,10 @@ def lint(
     events: Annotated[
         str | None, option("FILE", "Events as they come, one a line: examples.", "--events", "-e")
     ] = None,
+    *,
     dialect: Dialect = PALIO,
+    family: FamilyFiles = None,
+    server: Server = None,
     as_json: Annotated[bool, flag("--json", "Findings as JSON lines, and no summary.")] = False,
 ) -> None:
     """Find filters that are wrong, useless or said twice.
@@ -88,13 +93,17 @@ def lint(
     are also filters that have nothing to be looked up by: every event that has
     the attribute asks each of these. Filters and advertisements are JSON lines
     with "id" and "filter" or "advertisement", or bare texts, one a line.
+
+    Filters about XML documents (family card where xpath("/card/price") < 10)
+    are read with the families of the broker, or of --family; found are also
+    those that no document can satisfy.
     """
     if [filters, advertisements, events].count(STANDARD_INPUT) > 1:
         raise typer.BadParameter("only one of the files can come from standard input.")
     complaints = Complaints(error_console())
     offers = None if advertisements is None else _read_offers(advertisements, complaints)
     unindexed = set() if events is None else _read_unindexed(events, complaints)
-    entries, findings = _read(filters, dialect)
+    entries, findings = _read(filters, dialect, FilterReader(family, server))
     total = len(entries) + len(findings)
     for entry in entries:
         reason = entry.content.contradiction
@@ -121,7 +130,7 @@ def lint(
         raise typer.Exit(ExitCode.NO)
 
 
-def _read(path: str, dialect: str) -> tuple[list[InputEntry[Filter]], list[LintFinding]]:
+def _read(path: str, dialect: str, reader: FilterReader) -> tuple[list[InputEntry[Filter]], list[LintFinding]]:
     findings: list[LintFinding] = []
 
     def add(file: str, line: int, id: Id | None, error: PalioError) -> None:
@@ -129,7 +138,7 @@ def _read(path: str, dialect: str) -> tuple[list[InputEntry[Filter]], list[LintF
         findings.append(LintFinding(line, id, kind, complaint(error).plain))
 
     with LineFile(path) as file:
-        return list(read_filters(file, add, dialect)), findings
+        return list(read_filters(file, add, dialect, reader.read)), findings
 
 
 def _read_offers(path: str, complaints: Complaints) -> list[Advertisement]:

@@ -45,10 +45,15 @@ Dialect = Annotated[
 ]
 
 
-def read_filters(file: LineFile, on_problem: OnProblem, dialect: str = PALIO) -> Iterator[InputEntry[Filter]]:
+def read_filters(
+    file: LineFile,
+    on_problem: OnProblem,
+    dialect: str = PALIO,
+    parse: Callable[[str, str], Filter] = read_filter,
+) -> Iterator[InputEntry[Filter]]:
     """The filters of a file, each id once. A line may say that it is in another dialect than the others."""
     read = partial(read_entry, dialect=dialect)
-    return _entries(file, read, lambda said: read_filter(said.text, said.dialect), on_problem)
+    return _entries(file, read, lambda said: parse(said.text, said.dialect), on_problem)
 
 
 def read_advertisements(file: LineFile, on_problem: OnProblem) -> Iterator[InputEntry[Advertisement]]:
