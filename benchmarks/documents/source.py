@@ -234,9 +234,13 @@ class SourceBroker:
 
 def texts(result: Any) -> list[str]:
     """What an XPath finds, as texts."""
-    if not isinstance(result, list):
-        return [str(result)]
-    return ["".join(one.itertext()) if hasattr(one, "itertext") else str(one) for one in result]
+    return [_text(one) for one in result] if isinstance(result, list) else [str(result)]
+
+
+def _text(node: Any) -> str:
+    if isinstance(node, str):
+        return str(node)
+    return str(node.xpath("string()")) if len(node) else node.text or ""
 
 
 def _statements(family: Family) -> list[str]:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from palio.documents.extraction import Extraction
 from palio.documents.xpath import (
     BOOLEAN,
     MAX_PATH_STEPS,
@@ -207,3 +208,19 @@ def test_what_grows_faster_than_the_document_is_refused(text):
 def test_the_bound_grows_with_the_document(seed, some, more, depth):
     tree = read_xpath(PathMaker(seed).path(), PREFIXES).tree
     assert 0 < path_steps(tree, Extent(some, depth)) <= path_steps(tree, Extent(some + more, depth + 1))
+
+
+@pytest.mark.parametrize("name", ["a\ufffd", "\u2c00", "\U00010000", "\u037f", "é", "a\u0300"])
+def test_names_that_libxml2_cannot_look_for_are_for_plain_paths(name):
+    """It reads names of XML's fifth edition in documents, and those of the fourth in expressions."""
+    tree = etree.fromstring(f"<{name}><b/></{name}>").getroottree()
+    [found] = Extraction([read_path(f"/{name}/b", PREFIXES)]).found(tree).results
+    assert len(found) == 1
+    text = f"count(/{name}/b)"
+    try:
+        etree.XPath(text)
+    except etree.XPathSyntaxError:
+        with pytest.raises(XPathSyntaxError, match="a name that libxml2 cannot look for"):
+            read_path(text, PREFIXES)
+    else:
+        assert Extraction([read_path(text, PREFIXES)]).found(tree).results == [1.0]

@@ -32,8 +32,13 @@ from palio.broker.soap.envelope import SoapVersion, read_envelope, write_fault
 from palio.broker.soap.termination import read_term
 from palio.broker.soap.topics import topic_filter
 from palio.broker.soap.username_token import UsernameTokens
+from palio.documents import DocumentReader, Family, FamilyPath, FamilyPaths, SchemaFile, read_selection
 from palio.documents.event_format import XML_FORMATS
+from palio.documents.extraction import Extraction
+from palio.documents.libxml import etree_module
 from palio.documents.parsing import parse_document
+from palio.documents.schemas import read_sources
+from palio.documents.xpath import read_path
 from palio.language import read_filter
 from palio.matching import MatchIndex
 from palio.model import jsontext
@@ -60,6 +65,28 @@ _USERNAMES = UsernameTokens(Access(Path("there-is-no-such-folder"), lambda: 0.0)
 _GUARD = OriginGuard(GatewaySettings(origins=("https://shop.example",), hosts=("broker",)), local=True)
 _READING = Reading(by_source=True, most=50_000)
 _Read = TypeVar("_Read")
+_CARD = Family(
+    "card",
+    "urn:card",
+    "card",
+    {"c": "urn:card"},
+    key=("/c:card/c:code",),
+    paths=(
+        FamilyPath("/c:card/c:code", name="code"),
+        FamilyPath("/c:card/c:brand", many=True, name="brand"),
+        FamilyPath("/c:card/c:price", "float", name="price"),
+        FamilyPath("/c:card/@sold", "bool"),
+        FamilyPath("/c:card/c:since", "time"),
+        FamilyPath("//c:brand[@x = '1']", "int", many=True),
+        FamilyPath("count(//*)", "int"),
+    ),
+)
+_READER = DocumentReader(_CARD)
+_CARDS = FamilyPaths(_CARD)
+_CARD_TREE = parse_document(
+    b'<card xmlns="urn:card" sold="1"><code>c1</code><brand x="1">Acme</brand><brand>Zeta<b/>x</brand>'
+    b"<price>10</price><!--no--><since>2026-03-28T10:00:00Z</since></card>"
+)
 
 
 # What travels on a connection
@@ -302,6 +329,57 @@ def envelopes(data: bytes) -> None:
             assert parse_document(content).getroot().tag == f"{{{version.namespace}}}Envelope"
 
 
+# XML documents, and what is said about them
+
+
+def documents(data: bytes) -> None:
+    """A document is read or refused; what was read of it is in its one form, and travels."""
+    try:
+        read = _READER.read(data)
+    except PalioError:
+        return
+    assert read.payload is data
+    checked = Notification(read.attributes)
+    assert Notification.of_values(read.attributes) == checked
+    assert Notification.decode(checked.encode()).attributes == read.attributes
+
+
+def xpaths(data: bytes) -> None:
+    """A path is written in one way, costs little, and finds what libxml2 finds for the text as it was given."""
+    text = data.decode("utf-8", "replace")
+    path = _told(lambda: read_path(text, _CARD.prefixes))
+    if path is None:
+        return
+    assert read_path(path.text, _CARD.prefixes) == path
+    etree = etree_module()
+    try:
+        compiled = etree.XPath(text, namespaces=_CARD.prefixes, smart_strings=False)
+    except etree.XPathSyntaxError:  # names of the fifth edition of XML, which the walk finds alone
+        assert not text.isascii()
+        Extraction([path]).found(_CARD_TREE)
+        return
+    expected, [found] = compiled(_CARD_TREE), Extraction([path]).found(_CARD_TREE).results
+    if isinstance(found, float):
+        assert repr(found) == repr(expected)
+    elif isinstance(expected, list):  # lxml does not give the document itself
+        assert [one for one in found if not hasattr(one, "getroot")] == expected
+    else:
+        assert found == expected
+
+
+def selections(data: bytes) -> None:
+    """A filter about documents becomes a plain one, whose text says the same."""
+    text = data.decode("utf-8", "replace")
+    made = _told(lambda: read_selection(text, {"card": _CARDS}))
+    if made is not None and (again := _told(lambda: Filter.parse(made.filter.source or ""))) is not None:
+        assert again == made.filter
+
+
+def schemas(data: bytes) -> None:
+    """What is a schema is known before anything compiles it, and nothing is fetched for it."""
+    _told(lambda: read_sources((SchemaFile("one.xsd", data),)))
+
+
 def tokens(data: bytes) -> None:
     """`Authorization`: only the one secret opens."""
     given = data.decode("latin-1")
@@ -339,6 +417,10 @@ DECODERS: dict[str, Callable[[bytes], None]] = {
         events,
         requests,
         envelopes,
+        documents,
+        xpaths,
+        selections,
+        schemas,
         subscriptions,
         sinks,
         tokens,

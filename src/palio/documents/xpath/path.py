@@ -13,6 +13,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from palio.documents.libxml import etree_module
 from palio.documents.xpath.cost import MAX_PATH_STEPS, USUAL_EXTENT, Extent, path_steps
 from palio.documents.xpath.errors import XPathSyntaxError, XPathTooCostly, XPathTooLong
 from palio.documents.xpath.expression import (
@@ -28,6 +29,7 @@ from palio.documents.xpath.expression import (
     type_of,
 )
 from palio.documents.xpath.reader import XML_NAMESPACE, read_tree
+from palio.documents.xpath.walkable import walk_paths
 from palio.documents.xpath.writing import Naming, write_xpath
 from palio.model.values import MAX_NAME_CHARACTERS
 
@@ -62,7 +64,22 @@ def read_path(
     steps = path_steps(path.tree, extent)
     if steps > most:
         raise XPathTooCostly(path.text, steps, most, extent.nodes)
+    _require_evaluable(path, text)
     return path
+
+
+def _require_evaluable(path: XPath, text: str) -> None:
+    """libxml2 reads fewer names in an XPath than in a document: those of XML's fourth edition. So a path with
+    other ones is only for the walk.
+    """
+    if path.text.isascii() or walk_paths(path.tree) is not None:
+        return
+    etree = etree_module()
+    try:
+        etree.XPath(write_xpath(path.tree, lambda *_: ""))
+    except etree.XPathSyntaxError:
+        problem = "it has a name that libxml2 cannot look for, except in a plain path."
+        raise XPathSyntaxError(text, 1, problem, "Take a path of child steps, or another name.") from None
 
 
 def naming_of(prefixes: Mapping[str, str]) -> Naming:
