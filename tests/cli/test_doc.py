@@ -35,6 +35,13 @@ def test_current_documents_are_shown_listed_and_withdrawn(command, live):
     assert "was withdrawn" in command("doc", "get", "card", "c1").stderr
 
 
+def test_sub_begins_with_the_current_documents(command, live):
+    publish(live, card("c1", price=1), card("c2", price=2), card("c1", price=3))
+    shown = command("sub", f"`{PRICE}` < 5", "--retroactive", "--timeout", "0.3s").stdout.splitlines()
+    assert [json.loads(line)[PRICE] for line in shown] == [3.0, 2.0]
+    assert command("sub", "--retroactive").exit_code == 2
+
+
 def test_history_has_all_versions_and_what_they_change(command, live):
     lines = [b'<card xmlns="urn:test:card">\n<code>c1</code>\n<price>%d</price>\n</card>' % n for n in (1, 2)]
     publish(live, lines[0], card("c2"), lines[1])

@@ -50,6 +50,7 @@ class Subscribing(TypedDict, total=False):
 
     dialect: str
     since: Since | None
+    retroactive: bool
     after: Mapping[str, int] | None
     lineages: Mapping[str, Lineage] | None
     ready: Ready

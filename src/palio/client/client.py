@@ -23,6 +23,7 @@ from palio.client.knowledge import withdrawal
 from palio.client.options import DELAY, UNSENT_LIMIT, ClientStatistics, Options
 from palio.client.publishing import Confirmation
 from palio.client.query_methods import QueryMethods, as_advertisement
+from palio.client.retroactive import RetroactiveSubscription
 from palio.client.selecting import filter_at
 from palio.client.session import ClientSession
 from palio.client.session_handles import Advertised
@@ -279,6 +280,7 @@ class Client(QueryMethods):
         durable: str | None = None,
         dialect: str = PALIO,
         since: Since | None = None,
+        retroactive: bool = False,
         after: Mapping[str, int] | None = None,
         lineages: Mapping[str, Lineage] | None = None,
         ready: Ready = "broker",
@@ -320,6 +322,11 @@ class Client(QueryMethods):
         ends with this client, and events need not be acknowledged. Of the brokers that are named in `after`,
         which goes with `since`, only what follows those sequences is wanted.
 
+        `retroactive` begins with the current documents (`document`) that the filter selects, each once, and
+        goes on with what is published. Versions that are not current any more never come. With `durable` that
+        is so for a new subscription; whoever is interrupted before all of these documents are acknowledged
+        begins with them again.
+
         A journal may have come back older than it was when the position was noted, and have given its sequences
         again (docs/delivery.md). With the `lineages` of the journals, as `journals` told them then, the
         subscription goes on exactly where it was the same; without them that is noticed only where a journal
@@ -342,13 +349,15 @@ class Client(QueryMethods):
             raise WrongSubscription("None is for a durable subscription that is there; else name a filter.")
         if change and durable is None:
             raise WrongSubscription("Only a durable subscription can be changed; name it with durable=….")
+        if retroactive and (wanted is None or change or since is not None or after is not None):
+            raise WrongSubscription("retroactive=True goes with a filter, and not with change, since or after.")
         decoding = None if into is None else Decoding(into)
         if durable is None:
             for setting, wish in (("linger", linger), ("attempts", attempts), ("backoff", backoff)):
                 if wish is not None:
                     raise WrongAttachment(setting, "It is for durable subscriptions; name one (durable=…).")
         subscription: Subscription[Any]
-        if durable is None and since is None and after is None:
+        if durable is None and since is None and after is None and not retroactive:
             assert wanted is not None
             subscription = Subscription(session, f"s{self._count()}", wanted, limit, when_full, into=decoding)
         else:
@@ -370,7 +379,8 @@ class Client(QueryMethods):
                 attempts=attempts,
                 backoff=backoff,
             )
-            subscription = DurableSubscription(session, attach, temporary=temporary, into=decoding)
+            kind = RetroactiveSubscription if retroactive else DurableSubscription
+            subscription = kind(session, attach, temporary=temporary, into=decoding)
         await subscription.ask(timeout, ready=ready == "network")
         if change and isinstance(subscription, DurableSubscription):
             await subscription.change_if_other(wanted, timeout)

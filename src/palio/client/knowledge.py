@@ -35,12 +35,21 @@ async def current_documents(
 ) -> AsyncIterator[Event]:
     """The current documents that a filter selects, page by page."""
     text = filter.source or str(filter) if isinstance(filter, Filter) else filter
-    asked: dict[str, Any] = {"filter": text or "true", "dialect": dialect, "limit": PAGE}
+    asked: dict[str, Any] = {"filter": text or "true", "dialect": dialect}
     asked |= _not_older(session, at_least, timeout)
+    async for page in pages(session, asked, timeout):
+        for one in page:
+            yield one
+
+
+async def pages(
+    session: ClientSession, asked: dict[str, Any], timeout: float | None
+) -> AsyncIterator[list[Event]]:
+    """The documents of a question, page by page."""
+    asked = {"limit": PAGE} | asked
     while True:
         answer = await session.invoke("documents.list", asked, on_loss="again", timeout=timeout)
-        for one in answer["documents"]:
-            yield _read(one)
+        yield [_read(one) for one in answer["documents"]]
         if answer["onward"] is None:
             return
         asked["after"] = answer["onward"]

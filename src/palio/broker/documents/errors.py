@@ -40,6 +40,16 @@ class NotHeardYet(PalioError):
     )
 
 
+class TooManyBeginnings(PalioError):
+    """As many subscriptions of one owner as may be have not had all current documents."""
+
+    limit: int
+    sentence = (
+        "{limit:,} subscriptions of yours have not had all documents that they begin with, as many as may be; "
+        "let some of them come to their end, or end them."
+    )
+
+
 class WrongDocumentQuestion(PalioError):
     """A question about documents that cannot be answered."""
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 from email.utils import formatdate
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final
 from urllib.parse import quote
 
@@ -27,6 +28,7 @@ from palio.broker.documents.errors import (
 )
 from palio.broker.documents.keeping import DocumentKeeper
 from palio.broker.documents.pulling import MOST_DOCUMENTS, CurrentDocuments, DocumentPage
+from palio.broker.documents.retroactive import RetroactiveBeginnings
 from palio.broker.extension import Extension, ExtensionRequest, Route
 from palio.broker.gateway.openapi import COMMON, Given, Operation, Parameter, good
 from palio.broker.gateway.parameters import read_number
@@ -52,7 +54,8 @@ XML = "application/xml"
 _Text = Annotated[str, Meta(min_length=1, max_length=4_096)]
 _Count = Annotated[int, Meta(ge=1, le=MOST_DOCUMENTS)]
 _Seconds = Annotated[float, Meta(ge=0, le=LONGEST_WAIT)]
-_AtLeast = tuple[str, Annotated[int, Meta(ge=0, le=2**62)]]
+_Sequence = Annotated[int, Meta(ge=0, le=2**62)]
+_AtLeast = tuple[str, _Sequence]
 
 
 class DocumentQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -73,6 +76,7 @@ class SelectionQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
     limit: _Count = USUAL
     at_least: _AtLeast | None = None
     wait: _Seconds = LONGEST_WAIT
+    upto: dict[str, _Sequence] | None = None  # a position: only what was published up to there
 
 
 class DocumentShown(msgspec.Struct, frozen=True):
@@ -152,6 +156,7 @@ class KnowledgeBase:
         settings = self._broker.settings.documents
         if settings.keep:
             self._keeper = DocumentKeeper(self._broker, settings.keep, settings.dialect)
+        self.beginnings = RetroactiveBeginnings(self._broker, self._keeper)
         one = "/documents/{family}/{key:path}"
         link = "documents", "the current versions of XML documents"
         return Extension(
@@ -163,6 +168,7 @@ class KnowledgeBase:
             requests=(
                 ExtensionRequest("documents.get", self._get, None, reads=True),
                 ExtensionRequest("documents.list", self._list, None, reads=True),
+                *self.beginnings.requests(),
             ),
             start=None if self._keeper is None else self._keeper.start,
             stop=None if self._keeper is None else self._keeper.stop,
@@ -243,7 +249,8 @@ class KnowledgeBase:
             raise NotAllowed(principal.name, "look at documents", "it has no right to see anything.")
         documents = self._documents()
         await self._wait_for(question.at_least, question.wait)
-        return await asyncio.to_thread(documents.select, wanted, allowed, question.after, question.limit)
+        look = partial(documents.select, upto=question.upto)
+        return await asyncio.to_thread(look, wanted, allowed, question.after, question.limit)
 
     def _documents(self) -> CurrentDocuments:
         store = self._broker.store

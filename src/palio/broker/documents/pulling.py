@@ -11,7 +11,7 @@ they are read side by side, and of each document the current version counts (`cu
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from heapq import merge
 from itertools import groupby
 from operator import itemgetter
@@ -54,12 +54,21 @@ class CurrentDocuments:
         found = current_of(self._store.record(PUBLISHED, record), self._store.record(KEPT, record))
         return found if found is not None and found.name == (family, key) else None
 
-    def select(self, wanted: Filter, allowed: Filter | None, after: str | None, limit: int) -> DocumentPage:
-        """Some of the current documents that a filter selects, without those that were withdrawn."""
+    def select(
+        self,
+        wanted: Filter,
+        allowed: Filter | None,
+        after: str | None,
+        limit: int,
+        upto: Mapping[str, int] | None = None,
+    ) -> DocumentPage:
+        """Some of the current documents that a filter selects, without those that were withdrawn; and with
+        `upto` without those that were published after a position.
+        """
         found: list[CurrentDocument] = []
         size = 0
         for looked, (place, one) in enumerate(self.walk(prefix_of(wanted), after), 1):
-            if one is not None and selects(wanted, allowed, one):
+            if one is not None and _is_within(one, upto) and selects(wanted, allowed, one):
                 found.append(one)
                 size += len(one.encoded)
             if len(found) >= limit or size >= PAGE_BYTES or looked >= LOOKED_AT:
@@ -85,6 +94,11 @@ class CurrentDocuments:
                 return
             after = page[-1].key
             limit = max(1, min(_MOST, limit * _BYTES // max(1, sum([record.size for record in page]))))
+
+
+def _is_within(document: CurrentDocument, upto: Mapping[str, int] | None) -> bool:
+    envelope = document.envelope
+    return upto is None or envelope.sequence <= upto.get(envelope.origin, -1)
 
 
 def selects(wanted: Filter, allowed: Filter | None, document: CurrentDocument) -> bool:

@@ -54,6 +54,11 @@ _QUERY = (
         "Whether a durable subscription that is there gets this filter; else another one is refused.",
     ),
     Parameter("since", str, "Begin in the past: all, now, a date, a time, 7d, or @ and seconds since 1970."),
+    Parameter(
+        "retroactive",
+        Annotated[bool, Meta(extra_json_schema={"default": False})],
+        "Begin with the current XML documents that the filter selects, and go on with what is published.",
+    ),
     Parameter("format", Shape, "As published, or all as CloudEvents."),
     Parameter("last", _Position, "As Last-Event-ID, for those who cannot send headers."),
     Parameter(
@@ -104,6 +109,7 @@ class StreamWanted(msgspec.Struct, frozen=True):
     shape: Shape = "json"
     wait: float | None = None
     change: bool = False
+    retroactive: bool = False
 
 
 def read_since(given: str | float | None) -> str | float | None:
@@ -185,6 +191,9 @@ def read_wanted(call: Call, filter_text: str | None) -> StreamWanted:
     change = read_flag("change", query.get("change", "false"))
     if change and (durable is None or filter is None):
         raise WrongParameter("change", "It goes with `durable` and the filter that it shall have.")
+    retroactive = read_flag("retroactive", query.get("retroactive", "false"))
+    if retroactive and ("since" in query or durable is not None):
+        raise WrongParameter("retroactive", "It does not go with `since`, nor with `durable`.")
     given = [one for one in (call.headers.get("last-event-id"), query.get("last")) if one]
     positions = [read_position(one) for one in given]
     return StreamWanted(
@@ -197,4 +206,5 @@ def read_wanted(call: Call, filter_text: str | None) -> StreamWanted:
         shape,  # type: ignore[arg-type]
         read_number("wait", query["wait"], 0, LONGEST_WAIT) if "wait" in query else None,
         change,
+        retroactive,
     )

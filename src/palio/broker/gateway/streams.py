@@ -26,6 +26,8 @@ from typing import TYPE_CHECKING, Any
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
+from palio.broker.documents.knowledge import LONGEST_WAIT, KnowledgeBase, SelectionQuestion
+from palio.broker.documents.retroactive import RetroactivePosition
 from palio.broker.extension import Extension, Route
 from palio.broker.gateway.call import Call
 from palio.broker.gateway.problems import RefusedByBroker, details
@@ -104,6 +106,8 @@ class Streams:
                 known, remember = self._filter_named(owner, wanted.durable), partial(self._remember, owner)
                 received = self._sent_before(owner, wanted)
                 reader: _StreamReader = _Durable(visitor, wanted, known, received, remember)
+            elif wanted.retroactive and wanted.after is None:
+                reader = _Retroactive(visitor, wanted, self._broker.knowledge)
             elif wanted.since is not None or wanted.after is not None:
                 reader = _Reaching(visitor, wanted)
             else:
@@ -261,6 +265,58 @@ class _Reaching(_StreamReader):
         with suppress(PalioError):
             self.visitor.say(Finish(self._name))
         super().end()
+
+
+class _Retroactive(_Reaching):
+    """A subscription that begins with the current documents.
+
+    These have no ids: who comes back before the first event that has one begins again.
+    """
+
+    def __init__(self, visitor: Visitor, wanted: StreamWanted, knowledge: KnowledgeBase) -> None:
+        super().__init__(visitor, wanted)
+        self._knowledge = knowledge
+        self._beginning: RetroactivePosition | None = None
+
+    async def begin(self) -> None:
+        await super().begin()
+        name = self.visitor.connection.principal.own(self._name)
+        self._beginning = await self._knowledge.beginnings.position(name, LONGEST_WAIT)
+        self._position |= self._beginning.position
+
+    async def chunks(self, silence: float) -> AsyncIterator[bytes]:
+        events = super().chunks(silence)
+        yield await anext(events)
+        async for chunk in self._documents():
+            yield chunk
+        async for chunk in events:
+            yield chunk
+
+    async def _documents(self) -> AsyncIterator[bytes]:
+        assert self._beginning is not None
+        principal, after = self.visitor.connection.principal, None
+        try:
+            while True:
+                question = SelectionQuestion(after=after, upto=self._beginning.position)
+                page = await self._knowledge.select(question, self._filter, principal)
+                for at in range(0, len(page.documents), AT_ONCE):
+                    some = tuple([one.envelope for one in page.documents[at : at + AT_ONCE]])
+                    yield await self.visitor.do(partial(self._written, some))
+                if page.onward is None:
+                    return
+                after = page.onward
+        except PalioError as problem:
+            yield _named("end", details(problem))
+            raise
+
+    def _written(self, envelopes: tuple[Envelope, ...]) -> bytes:
+        write = SHAPES[self._wanted.shape].write
+        return b"".join([b"data: %s\n\n" % write((one,))[0].body for one in envelopes])
+
+    def _handed(self, message: Handed) -> bytes:
+        assert self._beginning is not None
+        several = [one for _, _, one in message.deliveries if not self._beginning.has(one)]
+        return b"".join([self._text(envelope) for envelope in several])
 
 
 class _Durable(_StreamReader):

@@ -31,6 +31,7 @@ EPILOG = help_epilog(
     "palio sub 'price > 100' --durable desk-7 --since 1h --timeout 2s",
     "palio sub 'price > 100' --since siena/17 --timeout 2s",
     "palio sub 'price > 200' --durable desk-7 --change --timeout 2s",
+    "palio sub 'exists(xml.family)' --retroactive --timeout 1s",
     "palio sub 'price > 100' --durable desk-8 --attempts 3 --timeout 2s",
 )
 
@@ -53,6 +54,7 @@ class SubscribeWishes(msgspec.Struct, frozen=True):
     since: Since | None
     ready: bool
     change: bool = False
+    retroactive: bool = False
     retry: Retrying = {}
 
 
@@ -70,6 +72,9 @@ def sub(
     since: Annotated[
         str | None, option("WHEN", "History first: 1h, 7d, a date, all, or BROKER/SEQUENCE.")
     ] = None,
+    retroactive: Annotated[
+        bool, flag("--retroactive", "Current XML documents first, then what is published.")
+    ] = False,
     change: Annotated[bool, flag("--change", "Give a durable subscription that is there this filter.")] = False,
     attempts: Annotated[
         int | None, option("NUMBER", "With --durable: attempts until an event is a dead letter.", min=1)
@@ -102,6 +107,9 @@ def sub(
     A durable subscription that is there with another filter is not changed by
     this without --change. Without a filter it is read as it is.
 
+    --retroactive begins with the current documents that the filter selects, each
+    once; versions that are not current any more never come.
+
     --since siena/17 goes on after that event of the broker siena, and has of
     others what they publish from now on. If the journal of a broker came back
     older than it was, what may be missing is told.
@@ -116,8 +124,10 @@ def sub(
         raise typer.BadParameter("--change goes with --durable, and the filter that it shall have.")
     within = None if timeout is None else parse_span(timeout)
     begin = None if since is None else parse_beginning(since)
+    if retroactive and (filter_text is None or change or since is not None):
+        raise typer.BadParameter("--retroactive goes with a filter, and not with --since or --change.")
     retry = _retrying(durable, attempts, backoff, linger)
-    wanted = SubscribeWishes(filter_text, count, within, durable, begin, ready, change, retry)
+    wanted = SubscribeWishes(filter_text, count, within, durable, begin, ready, change, retroactive, retry)
     shown = run(follow(server, wanted, format_of(format_text), quiet=quiet))
     if shown < (count or 1):
         if not quiet:
@@ -179,6 +189,7 @@ async def _subscribe(client: Client, wanted: SubscribeWishes) -> Subscription[An
         since=wanted.since,
         ready="network" if wanted.ready else "broker",
         change=wanted.change,
+        retroactive=wanted.retroactive,
         **wanted.retry,
     )
     if wanted.filter is not None or wanted.durable is None:
