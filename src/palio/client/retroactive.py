@@ -34,7 +34,7 @@ _DOCUMENT: Final = -1  # in the place of a connection: it came by none
 _FAMILY, _KEY = "xml.family", "xml.key"
 
 
-class _Beginning(msgspec.Struct, frozen=True):
+class DocumentsBeginning(msgspec.Struct, frozen=True):
     """Up to where documents came: of a broker's own, and of others those that it keeps."""
 
     broker: str
@@ -55,7 +55,7 @@ class RetroactiveSubscription(DurableSubscription[Content_co]):
         self, session: ClientSession, attach: Attach, *, temporary: bool, into: Decoding[Any] | None = None
     ) -> None:
         super().__init__(session, attach, temporary=temporary, into=into)
-        self._beginnings: list[_Beginning] = []
+        self._beginnings: list[DocumentsBeginning] = []
         self._documents: AsyncIterator[list[Event[Any]]] | None = None
         self._page: deque[Event[Any]] = deque()
         self._open_documents: dict[tuple[str, int], None] = {}  # handed out and not acknowledged
@@ -83,7 +83,7 @@ class RetroactiveSubscription(DurableSubscription[Content_co]):
         asked = {"name": self.name, "wait": min(60.0, max(0.0, seconds * 0.8))}
         found = await session.invoke("documents.position", asked, on_loss="again", timeout=timeout)
         keep = None if found["keep"] is None else Filter.parse(found["keep"])
-        self._beginnings.append(_Beginning(found["broker"], found["position"], keep))
+        self._beginnings.append(DocumentsBeginning(found["broker"], found["position"], keep))
         text = self.filter.source or str(self.filter) or "true"
         asked = {"filter": text, "upto": found["position"]}
         self._documents = pages(session, asked, timeout)

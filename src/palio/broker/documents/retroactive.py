@@ -43,7 +43,9 @@ _ATTACHED_WITHIN = 60.0  # seconds from `begin` to the subscription
 _Name = Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
 
 
-class _Beginning(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class BeginningQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A subscription that begins with documents, by its name."""
+
     name: _Name
     wait: Annotated[float, msgspec.Meta(ge=0, le=60)] = 10.0
 
@@ -167,8 +169,8 @@ class RetroactiveBeginnings:
         return store
 
 
-def _read(argument: dict[str, Any]) -> _Beginning:
+def _read(argument: dict[str, Any]) -> BeginningQuestion:
     try:
-        return msgspec.convert(argument, _Beginning)
+        return msgspec.convert(argument, BeginningQuestion)
     except msgspec.ValidationError as problem:
         raise WrongDocumentQuestion(f"{problem}.") from None
