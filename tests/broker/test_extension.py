@@ -274,15 +274,8 @@ async def test_the_gateways_own_parts_are_extensions():
     broker = running()
     async with broker:
         own = {one.name: one for one in broker.running.extensions}
-        assert list(own) == [
-            "operations",
-            "publishing",
-            "streams",
-            "subscriptions",
-            "guide",
-            "health",
-            "websocket",
-        ]
+        parts = {"operations", "publishing", "streams", "subscriptions", "guide", "health", "websocket"}
+        assert parts <= set(own)
         is_open = {route.path for one in own.values() for route in one.routes if route.open}
         assert is_open == {"/", "/docs", "/openapi.json", "/health"}
         gets = [route for one in own.values() for route in one.routes if route.method == "GET"]

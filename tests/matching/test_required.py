@@ -254,6 +254,9 @@ def test_patterns_case_and_networks_are_found_as_the_oracle_finds_them(seed, tmp
             filters[text] = palio.Filter.parse(text)
         except palio.FilterTooLarge:
             continue
+        except palio.FilterSyntaxError as problem:
+            if "more than 1,024 states" not in str(problem):
+                raise
     index, truth = palio.MatchIndex(filters.items() if seed % 2 else ()), oracle.MatchIndex(filters.items())
     for text, filter in filters.items():
         if text not in index:
