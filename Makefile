@@ -50,9 +50,9 @@ postgresql:
 demo: $(READY) java  ## a stream against thousands of filters, five brokers of which one is killed, then Spark
 	@$(BIN)/palio demo
 
-# Three workers on two cores: tests that start processes wait for a third of their time.
+# Four workers on two cores: tests that start processes wait for half of their time.
 test: $(READY) java postgresql  ## all tests but the slow ones
-	$(BIN)/python -m pytest -n 3
+	$(BIN)/python -m pytest -n 4
 
 # One of them runs all the other tests, on two cores: it comes last and alone.
 slow: $(READY) java postgresql  ## the slow tests (three quarters of an hour on two cores)

@@ -12,7 +12,11 @@ from hypothesis import HealthCheck, settings
 
 from tests.budgets import pytest_terminal_summary  # noqa: F401 - at the end of a run
 from tests.slices import THOROUGH
-from tests.spreading import pytest_xdist_make_scheduler  # noqa: F401 - who tests what
+from tests.spreading import (
+    SteppingBack,
+    longest_first,
+    pytest_xdist_make_scheduler,  # noqa: F401 - who tests what
+)
 
 COMMON = {"deadline": None, "print_blob": True, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("quick", max_examples=THOROUGH // 5, **COMMON)
@@ -26,14 +30,23 @@ def wants_slow(config: pytest.Config) -> bool:
     return config.option.markexpr == "slow"
 
 
+def is_worker(config: pytest.Config) -> bool:
+    """Whether this is one of several processes that share the tests."""
+    return hasattr(config, "workerinput")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     named = os.environ.get("PALIO_EXAMPLES")
     settings.load_profile("thorough" if named == "thorough" or wants_slow(config) else "quick")
+    if is_worker(config) and not wants_slow(config):
+        config.pluginmanager.register(SteppingBack())
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With all of its examples, a property is one of the slow tests."""
+    """With all of its examples, a property is one of the slow tests; and what is long comes first."""
+    if is_worker(config):
+        longest_first(items)
     if wants_slow(config):
         for item in items:
             if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):

@@ -14,6 +14,7 @@ import pytest
 
 from tests.budgets import BUDGETS, OTHERS, WORKERS, folder_of, over_budget
 from tests.spreading import SlowSpreading, Spreading
+from tests.spreading import place as place_of
 
 PAGES = "docs"
 GLOSSARY = "glossary.md"
@@ -360,3 +361,10 @@ def test_what_belongs_together_goes_to_one_worker():
     assert parts == ["tests/spark/", "tests/spark/", "tests/cli/test_up.py"]
     slow = [SlowSpreading._split_scope(SlowSpreading, test) for test in (one, other)]
     assert slow == ["tests/spark/lake/test_lake.py", "tests/spark/test_two.py"]
+    there = [
+        "tests/model/test_a.py::test",
+        "tests/cli/test_up.py::test_up",
+        one,
+        "tests/live/test_http.py::test",
+    ]
+    assert sorted(there, key=place_of) == [there[2], there[3], there[1], there[0]]
