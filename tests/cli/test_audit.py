@@ -46,9 +46,11 @@ def test_rows_are_shown_filtered_and_told(command, live):
 def test_the_store_of_a_broker_is_read_without_it(command, live):
     ask(live)
     url = live.broker.settings.store_url
+    some = lines(command("audit", "--store", url, "--last", "2", "--json"))
     everything = lines(command("audit", "--store", url, "--since", "all", "--json"))
     assert [row["number"] for row in everything] == list(range(1, len(everything) + 1))
-    assert lines(command("audit", "--store", url, "--last", "2", "--json")) == everything[-2:]
+    begin = some[0]["number"] - 1  # the broker is running: its log may have become longer
+    assert some == everything[begin : begin + 2]
     assert command("audit", "--store", url, "--follow").exit_code == 3
     assert command("audit", "--store", url, "--server", live.server).exit_code == 3
 
