@@ -13,7 +13,7 @@ _SUMMARIES = {
     "spark.backtest": "Say what a filter would have delivered of all that was published, and when.",
     "spark.forget": "Remove events from the lake: for erasure, or because they are old enough.",
     "spark.match": "Match many events against many subscriptions: pairs (event_id, subscription_id).",
-    "spark.documents": "Show the XML documents of a lake: values of paths, versions, who wants them.",
+    "spark.documents": "Show the current XML documents of a lake or of journals, with values of XPaths.",
     "spark.experiments": "Run an experiment of the simulator on a cluster: each of its runs is a task.",
     "spark.package": "Build an archive of palio and what it needs, for executors that do not have it.",
     "spark.reach_back": "Show what a lake has of a filter, and keep all that follows in a new durable "
