@@ -97,18 +97,42 @@ def test_tiles_of_every_size(rows):
     assert found.to_pylist() == wanted
 
 
-def test_both_kinds_of_kernels_agree():
-    from palio.matching.core import use_wide_kernels
+def test_all_kinds_of_kernels_agree():
+    from palio.matching.core import use_kernels
 
     draw = random.Random(5)
-    index = palio.MatchIndex((number, text(draw)) for number in range(2_000))
+    mixed = palio.MatchIndex((number, text(draw)) for number in range(2_000))
     events = [palio.Notification(event(draw)) for _ in range(30)]
-    wanted = [sorted(index.match(one)) for one in events]
+    ranges = ((number, f"x > {draw.random()} and y < {draw.random()}") for number in range(3_000))
+    dense = palio.MatchIndex(ranges)  # an event satisfies any share of those that lie side by side
+    table = pyarrow.table({name: [draw.random() for _ in range(300)] for name in "xy"})
+    found = []
     try:
-        use_wide_kernels(False)
-        assert [sorted(index.match(one)) for one in events] == wanted
+        for width in range(3):
+            use_kernels(width)
+            alone = [sorted(mixed.match(one)) for one in events]
+            rows, ids = dense.match_batch(table)
+            found.append((alone, sorted(zip(rows.to_pylist(), ids.to_pylist(), strict=True))))
     finally:
-        use_wide_kernels(True)
+        use_kernels(2)
+    assert found[0][0]
+    assert len(found[0][1]) > 100_000
+    assert found[1] == found[0]
+    assert found[2] == found[0]
+
+
+@pytest.mark.parametrize("greatest", [0, 2**32 - 1, 2**32, 2**63 - 1])
+def test_ids_of_any_size_come_out_of_a_batch(greatest):
+    """Some ids are small, some are not, one is negative: in one index, and among the matches of one event."""
+    ids = [greatest - number if number % 3 else number for number in range(2_000)] + [-5]
+    index = palio.MatchIndex((id, f"x > {place % 100}") for place, id in enumerate(dict.fromkeys(ids)))
+    table = pyarrow.table({"x": [float(value) for value in range(100)]})
+    rows, found = index.match_batch(table)
+    batch: dict[int, set[int]] = {row: set() for row in range(100)}
+    for row, id in zip(rows.to_pylist(), found.to_pylist(), strict=True):
+        batch[row].add(id)
+    for row in range(100):
+        assert batch[row] == {id for place, id in enumerate(dict.fromkeys(ids)) if row > place % 100}
 
 
 def test_batches_run_beside_each_other_and_beside_changes():

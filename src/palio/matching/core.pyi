@@ -4,7 +4,7 @@ from typing import Any
 from palio.matching.hints import Hints
 from palio.model.filter import Filter
 
-def use_wide_kernels(wide: bool) -> bool: ...
+def use_kernels(width: int) -> int: ...
 
 class Memory:
     size: int

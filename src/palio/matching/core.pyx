@@ -39,7 +39,8 @@ events when a value is first named, and the order in which the ranges and progra
 into blocks of up to 16,384 with a bitmap "fails" over them. For one attribute this bitmap is a function of the event's
 value that changes by one bit at each end of a range. So the sorted ends are the whole function, and a batch of
 events, sorted by value, walks along them: each bit is flipped once for the batch, and each event costs one
-or of at most 2 KB for each attribute and block, exact at the ends, with no candidate ever compared. A lone event
+or of at most 2 KB for each attribute and block, exact at the ends, with no candidate ever compared. Ids that are numbers
+take the place of slots block by block, while those of a block are in the caches. A lone event
 starts from the nearest of the snapshots of the bitmap (`native/lone.h`). Next to nothing of what it needs is in the
 caches, so all its blocks form one line: all are searched at once, and while one attribute is or'ed, the snapshots
 of the next four are on their way, and so are the ids of what the last block found.
@@ -113,12 +114,13 @@ include "core_values.pxi"
 include "core_sides.pxi"
 include "core_leads.pxi"
 
-def use_wide_kernels(bint wide):
-    """Whether the core runs the kernels for wider vectors; they are used by default where the machine has them."""
-    return bool(choose_kernels(wide))
+def use_kernels(int width):
+    """Run the kernels for vectors of at most this width: 0 the architecture's baseline, 1 AVX2, 2 AVX-512. Returns
+    which they are, as the machine may have no such; by default they are the widest that it has."""
+    return choose_kernels(width)
 
 
-use_wide_kernels(True)
+use_kernels(2)
 
 # Words of records that wait to be filed together: 128 MB, a million filters of five ranges. More at once is more
 # that can lie side by side.

@@ -162,7 +162,7 @@ cdef extern from "native/bridge.h" nogil:
     uint64_t blocks_in_use(const Index *index)
     uint64_t conjunctions_asked(const Index *index)
 
-    int choose_kernels(int wide)
+    int choose_kernels(int width)
     size_t tile_size()
     void workspace_fit(Workspace *work, const Index *index)
     void workspace_free(Workspace *work)

@@ -55,20 +55,27 @@ typedef struct {
 } Parts;
 
 /* Which part a value belongs to. It never falls as values rise, whatever is rounded: that is all that is relied on. */
-INLINE uint32_t part_of(Parts parts, double value) {
-    const double at = (value - parts.low) * parts.scale;
-    if (!(at > 0)) return 0; /* also where there is nothing to divide */
-    return at < (double)(parts.count - 1) ? (uint32_t)at : parts.count - 1;
+INLINE int32_t part_of(Parts parts, double value) {
+    const double last = (double)(parts.count - 1);
+    double at = (value - parts.low) * parts.scale;
+    at = at > 0 ? at : 0; /* also where there is nothing to divide */
+    return (int32_t)(at < last ? at : last);
 }
 
-/* Parts for ascending values: outliers, a sixteenth on either side, and what is infinite have no say in it. */
+/* Parts for ascending values: of outliers, a sixteenth on either side, only those near all others have a say in it, and
+   what is infinite has none. */
 static Parts parts_for(const double *values, uint32_t count) {
     Parts parts = {0, 0, count / ENDS_A_PART + 1};
     uint32_t first = count / 16, last = count - first;
+    double high, near;
     while (first < last && values[first] == -(double)INFINITY) first++;
     if (first + 1 >= last) return parts;
-    parts.low = values[first];
-    parts.scale = (double)parts.count / (values[last - 1] - parts.low);
+    near = (values[last - 1] - values[first]) / 4;
+    parts.low = values[first] - near;
+    high = values[last - 1] + near;
+    if (parts.low < values[0]) parts.low = values[0];
+    if (high > values[count - 1]) high = values[count - 1];
+    parts.scale = (double)parts.count / (high - parts.low);
     return parts;
 }
 

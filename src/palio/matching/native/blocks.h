@@ -125,9 +125,9 @@ static void fill_attribute(Block *block, const BlockAttribute *entry, const Endp
     for (uint32_t i = 0, part = 0; i < entry->count; i++) {
         const uint32_t position = list->positions[i];
         positions[i] = (uint16_t)(kept[position / LANE_BITS] * LANE_BITS + position % LANE_BITS);
-        for (const uint32_t own = part_of(entry->parts, list->values[i]); part < own;) starts[++part] = (uint16_t)i;
+        for (const uint32_t own = (uint32_t)part_of(entry->parts, list->values[i]); part < own;) starts[++part] = (uint16_t)i;
     }
-    for (uint32_t part = entry->count ? part_of(entry->parts, list->values[entry->count - 1]) : 0; part < entry->parts.count;)
+    for (uint32_t part = entry->count ? (uint32_t)part_of(entry->parts, list->values[entry->count - 1]) : 0; part < entry->parts.count;)
         starts[++part] = (uint16_t)entry->count;
     for (uint32_t k = 1; k < entry->snapshots; k++) {
         memcpy(running + words, running, (size_t)words * 8);

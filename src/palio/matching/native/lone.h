@@ -100,26 +100,31 @@ WIDE static void lone_apply_wide(const Lone *lones, uint32_t count, const Lone *
 }
 #endif
 
-/* To be called once, before anything is matched. Returns whether the wide kernels were chosen. */
-static int choose_kernels(int wide) {
-#ifdef WIDE
-    if (wide && WIDE_IS_SUPPORTED()) {
-        sweep_attribute = sweep_attribute_wide;
-        survivors = survivors_wide;
-        lone_locate = lone_locate_wide;
-        lone_apply = lone_apply_wide;
-        survivors_from = survivors_from_wide;
-        return 1;
-    }
-#else
-    (void)wide;
-#endif
+/* To be called once, before anything is matched: 0 is the baseline, 1 and 2 are wider. Returns what was chosen. */
+static int choose_kernels(int width) {
+    int chosen = 0;
     sweep_attribute = sweep_attribute_plain;
     survivors = survivors_plain;
     lone_locate = lone_locate_plain;
     lone_apply = lone_apply_plain;
     survivors_from = survivors_from_plain;
-    return 0;
+#ifdef WIDE
+    if (width > 0 && WIDE_IS_SUPPORTED()) {
+        sweep_attribute = sweep_attribute_wide;
+        survivors = survivors_wide;
+        lone_locate = lone_locate_wide;
+        lone_apply = lone_apply_wide;
+        survivors_from = survivors_from_wide;
+        chosen = 1;
+    }
+    if (width > 1 && chosen && WIDEST_IS_SUPPORTED()) {
+        survivors_from = survivors_from_widest;
+        chosen = 2;
+    }
+#else
+    (void)width;
+#endif
+    return chosen;
 }
 
 #endif

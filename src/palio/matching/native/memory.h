@@ -24,6 +24,11 @@
 #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__)) && !defined(PALIO_PLAIN)
 #define WIDE __attribute__((target("avx2,bmi,bmi2,popcnt,lzcnt")))
 #define WIDE_IS_SUPPORTED() (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt"))
+#include <immintrin.h>
+/* Machines that take the places of set bits out of a word at once. */
+#define WIDEST __attribute__((target("avx512f,avx512bw,avx512vl,avx512vbmi2,avx2,bmi,bmi2,popcnt,lzcnt")))
+#define WIDEST_IS_SUPPORTED() \
+    (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi2"))
 #endif
 
 #if defined(__GNUC__) || defined(__clang__)
@@ -106,6 +111,11 @@ static void *grow_to(void *memory, size_t *capacity, size_t needed, size_t item)
     if (!memory) out_of_memory();
     return memory;
 }
+
+/* How many events of a batch are matched together. */
+#ifndef TILE
+#define TILE 256u
+#endif
 
 #define VECTOR(type) struct { type *items; size_t count, capacity; }
 #define RESERVE(vector, needed) do { \

@@ -35,6 +35,10 @@ static void translate(int64_t *restrict ids, const int64_t *restrict numbers, co
     for (size_t i = 0; i < count; i++) ids[i] = numbers[slots[i]];
 }
 
+static void widen(int64_t *restrict ids, const uint32_t *restrict numbers, size_t count) {
+    for (size_t i = 0; i < count; i++) ids[i] = numbers[i];
+}
+
 static void repeat_row(int64_t *rows, int64_t row, size_t count) {
     for (size_t i = 0; i < count; i++) rows[i] = row;
 }
@@ -72,7 +76,7 @@ static void gather(const Index *index, Workspace *work, uint32_t events) {
                 count += segment->count;
             }
             count = deduplicate(index, work, work->gathered.items + kept, count);
-            *write++ = (Segment){event, count, kept};
+            *write++ = (Segment){event, count, kept, 0};
             kept += count;
         }
         total = kept;
@@ -84,7 +88,8 @@ static void gather(const Index *index, Workspace *work, uint32_t events) {
     for (; segment < end; segment++) {
         const uint32_t *slots = work->found.items + segment->start;
         repeat_row(work->rows.items + at, work->row + segment->event, segment->count);
-        if (work->id_numbers) translate(work->ids.items + at, work->id_numbers, slots, segment->count);
+        if (segment->are_ids) widen(work->ids.items + at, slots, segment->count);
+        else if (work->id_numbers) translate(work->ids.items + at, work->id_numbers, slots, segment->count);
         else memcpy(work->slots.items + at, slots, (size_t)segment->count * 4);
         at += segment->count;
     }

@@ -91,7 +91,7 @@ static uint32_t sorted_for(Workspace *work, uint32_t attribute, const Visit *vis
 static void extract(const Index *index, Workspace *work, const Block *block, const uint64_t *accumulator, uint32_t event) {
     size_t start = work->found.count;
     Segment segment;
-    RESERVE(work->found, start + block->size + 4);
+    RESERVE(work->found, start + block->size + 64);
     if (!block->extras) {
         uint32_t *found = work->found.items + start;
         work->found.count += block->consecutive ? survivors_from(accumulator, block->words, block_slots(block)[0], found)
@@ -110,15 +110,30 @@ static void extract(const Index *index, Workspace *work, const Block *block, con
             }
         mark_demanded(work, event);
     }
-    segment = (Segment){event, (uint32_t)(work->found.count - start), start};
+    segment = (Segment){event, (uint32_t)(work->found.count - start), start, 0};
     if (segment.count) PUSH(work->segments, segment);
+}
+
+/* Put ids in the place of a segment's slots, if they are so small. What they are lies side by side for a block, and
+   is in the caches after its first event; whoever asks event by event finds it nowhere near. */
+static void name_ids(Workspace *work, Segment *segment) {
+    const int64_t *numbers = work->id_numbers;
+    uint32_t *found = work->found.items + segment->start;
+    uint64_t all = 0;
+    for (uint32_t i = 0; i < segment->count; i++) all |= (uint64_t)numbers[found[i]];
+    if (all > UINT32_MAX) return;
+    for (uint32_t i = 0; i < segment->count; i++) found[i] = (uint32_t)numbers[found[i]];
+    segment->are_ids = 1;
 }
 
 static Sweep sweep_of(const Block *block, const BlockAttribute *entry, const double *numbers, const uint32_t *order,
                       uint32_t events) {
+    uint32_t absent = 0;
+    while (absent < events && numbers[absent] != numbers[absent]) absent++;
     return (Sweep){(const double *)(block->data + entry->values), (const uint16_t *)(block->data + entry->positions),
-                   (const uint64_t *)(block->data + entry->bitmaps), entry->lanes, entry->count, entry->spacing,
-                   entry->snapshots, entry->lane_count, block->words, numbers, order, events};
+                   (const uint16_t *)(block->data + entry->starts), (const uint64_t *)(block->data + entry->bitmaps),
+                   entry->lanes, entry->parts, entry->count, entry->spacing, entry->snapshots, entry->lane_count,
+                   block->words, numbers, order, events, absent};
 }
 
 /* The attributes of a block as they are for one event; those that it does not have come with NaN. */
@@ -156,7 +171,7 @@ static void lone_blocks(const Index *index, Workspace *work, const Block *const 
                         uint64_t *flips, uint64_t *accumulator) {
     const Lone *lone = work->lones.items, *end = lone + work->lones.count;
     const Block *waiting = NULL;
-    Segment segment = {event, 0, 0};
+    Segment segment = {event, 0, 0, 0};
     lone_locate(work->lones.items, (uint32_t)work->lones.count);
     for (uint32_t i = 0; i < LONE_AHEAD && i < work->lones.count; i++) lone_ask_inline(lone + i);
     for (size_t b = 0; b < count; b++) {
@@ -174,7 +189,7 @@ static void lone_blocks(const Index *index, Workspace *work, const Block *const 
             lone_ask_ids(work, first);
             continue;
         }
-        RESERVE(work->found, work->found.count + block->size + 4);
+        RESERVE(work->found, work->found.count + block->size + 64);
         segment.start = work->found.count;
         segment.count = survivors_from(accumulator, block->words, 0, work->found.items + segment.start);
         work->found.count += segment.count;
@@ -229,6 +244,7 @@ static void sweep_block_attribute(Workspace *work, const Block *block, uint32_t 
 
 /* All events of one group through all its blocks. */
 static void sweep_group(const Index *index, Workspace *work, const Visit *visits, uint32_t events) {
+    const int local = work->id_numbers && !index->several; /* to find doubles takes slots */
     work->sorted_order.count = work->sorted_numbers.count = work->sorted.count = 0;
     for (uint32_t k = 0; k < events; k++) work->members[visits[k].event] = k + 1;
     for (uint32_t number = index->groups.items[visits->group].block; number; number = index->blocks.items[number - 1]->next) {
@@ -253,7 +269,9 @@ static void sweep_group(const Index *index, Workspace *work, const Visit *visits
             if (a != first && work->numbers[block_attributes(block)[a].attribute] != work->absent)
                 sweep_block_attribute(work, block, a, visits, events, NULL);
         for (uint32_t k = 0; k < events; k++) {
+            const size_t before = work->segments.count;
             extract(index, work, block, accumulators + (size_t)k * words, visits[k].event);
+            if (local && work->segments.count > before) name_ids(work, work->segments.items + before);
         }
     }
     for (size_t i = 0; i < work->sorted.count; i++) work->sorted_at.items[work->sorted.items[i]] = 0;

@@ -157,7 +157,7 @@ static void visit_together(const Index *index, Workspace *work, uint32_t first, 
             if (group) visit(index, work, group, event);
         }
         mark_demanded(work, event);
-        segment = (Segment){event, (uint32_t)(work->found.count - start), start};
+        segment = (Segment){event, (uint32_t)(work->found.count - start), start, 0};
         if (segment.count) PUSH(work->segments, segment);
     }
 }

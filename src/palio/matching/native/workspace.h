@@ -6,12 +6,8 @@
 #include "lone.h"
 #include "updates.h"
 
-#ifndef TILE
-#define TILE 256u
-#endif
-
 typedef struct { uint32_t group, event; } Visit;
-typedef struct { uint32_t event, count; size_t start; } Segment;
+typedef struct { uint32_t event, count; size_t start : 63, are_ids : 1; } Segment; /* slots that were found, or the ids for which these stand */
 typedef struct { uint64_t partners; uint32_t hash, value, attribute; } Asker; /* a value that is part of some pair */
 typedef struct { uint32_t hash, first, second, group; } Probe;                /* two values, and who seems to have them */
 typedef struct { uint32_t value, group; } Hit;                                /* a factor or an element, and whose key it is */
