@@ -22,6 +22,7 @@ from palio.documents.selection import Selection, read_selection
 from palio.documents.typing import PathTyping
 from palio.documents.validating import SchemaValidator
 from palio.documents.values import FamilyCompletion, PathValues
+from palio.documents.xpath_selection import xpath_selection
 
 __all__ = [
     "DocumentLimits",
@@ -54,4 +55,5 @@ __all__ = [
     "thread_is_worn",
     "try_schemas",
     "with_paths",
+    "xpath_selection",
 ]

@@ -14,7 +14,8 @@ that it is told. So nothing behind this knows of paths.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -30,6 +31,8 @@ from palio.documents.selection import Selection, read_selection
 from palio.documents.typing import PathTyping
 from palio.model.effort import Meter, metered
 from palio.model.errors import PalioError
+
+Result = TypeVar("Result")
 
 _TRIES = 5
 
@@ -84,10 +87,15 @@ class SelectionReading:
 
     async def look(self, text: str, principal: Principal) -> Selection:
         """What a filter means. Raises what `read_selection` does."""
-        found = self._at_once(text, principal)
-        if found is None:
-            found = await self._registry.reading(lambda typing: self._in_thread(text, principal, typing))
-        return found
+        return await self.asked(principal, partial(read_selection, text))
+
+    async def asked(self, principal: Principal, ask: Callable[[Mapping[str, FamilyPaths]], Result]) -> Result:
+        """What comes of asking the families that somebody may see. It may be asked again, in a thread."""
+        try:
+            with metered(Meter(self._steps)):
+                return ask(_SeenFamilies(self._registry, principal, self._known_paths))
+        except _SchemaNeeded:
+            return await self._registry.reading(lambda typing: self._in_thread(ask, principal, typing))
 
     async def read(self, text: str, principal: Principal) -> Selection:
         """What a filter means, once all brokers in reach extract its paths.
@@ -110,12 +118,17 @@ class SelectionReading:
         except _SchemaNeeded:
             return None
 
-    def _in_thread(self, text: str, principal: Principal, typing: Callable[[Family], PathTyping]) -> Selection:
+    def _in_thread(
+        self,
+        ask: Callable[[Mapping[str, FamilyPaths]], Result],
+        principal: Principal,
+        typing: Callable[[Family], PathTyping],
+    ) -> Result:
         def paths_of(known: KnownFamily) -> FamilyPaths:
             return FamilyPaths(known.complete(), lambda: typing(known.declared))
 
         with metered(Meter(self._steps)):
-            return read_selection(text, _SeenFamilies(self._registry, principal, paths_of))
+            return ask(_SeenFamilies(self._registry, principal, paths_of))
 
     def _known_paths(self, known: KnownFamily) -> FamilyPaths:
         kept = self._paths.get(known.name)

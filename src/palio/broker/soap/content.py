@@ -1,7 +1,7 @@
 """Filters over the content of messages (`MessageContent`), in one of the dialects that are known here.
 
-`urn:palio:filter` is our own language, and `urn:palio:filter:NAME` one of the dialects of others; ONVIF's
-clients use ItemFilter.
+XPath 1.0, as the standard has it, asks documents of a family (`documents.xpath_selection`). `urn:palio:filter`
+is our own language, and `urn:palio:filter:NAME` one of the dialects of others; ONVIF's clients use ItemFilter.
 """
 
 from __future__ import annotations
@@ -11,10 +11,20 @@ from collections.abc import Mapping
 from palio.broker.soap.faults import SoapProblem
 from palio.broker.soap.items import item_filter
 from palio.broker.soap.names import CONTENT_ITEMS, CONTENT_PALIO
+from palio.documents import FamilyPaths, xpath_selection
 from palio.language import DIALECTS, PALIO, read_filter, write_filter
 from palio.model.errors import FilterError, PalioError
 
 _FAULT = "InvalidMessageContentExpressionFault"
+
+
+def document_filter(text: str, prefixes: Mapping[str | None, str], families: Mapping[str, FamilyPaths]) -> str:
+    """The filter about documents that an XPath over the content is. Raises `SoapProblem`."""
+    declared = {prefix: namespace for prefix, namespace in prefixes.items() if prefix}
+    try:
+        return xpath_selection(text, declared, families)
+    except PalioError as problem:
+        raise SoapProblem(_FAULT, str(problem)) from None
 
 
 def content_filter(text: str, dialect: str, prefixes: Mapping[str | None, str]) -> str:

@@ -26,6 +26,7 @@ TOPIC_CONCRETE = f"{WSTOP}/TopicExpression/Concrete"
 TOPIC_FULL = f"{WSTOP}/TopicExpression/Full"
 TOPIC_CONCRETE_SET = "http://www.onvif.org/ver10/tev/topicExpression/ConcreteSet"
 CONTENT_ITEMS = "http://www.onvif.org/ver10/tev/messageContentFilter/ItemFilter"
+CONTENT_XPATH = "http://www.w3.org/TR/1999/REC-xpath-19991116"
 CONTENT_PALIO = "urn:palio:filter"  # by itself our own language, with `:NAME` behind it one of the dialects
 
 TOPIC_DIALECTS = (TOPIC_CONCRETE, TOPIC_CONCRETE_SET, TOPIC_SIMPLE, TOPIC_FULL)

@@ -7,15 +7,17 @@ there, and every durable subscription without a sink that ends by itself can be 
 from __future__ import annotations
 
 import secrets
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from palio.broker.gateway.credentials import authenticated
 from palio.broker.gateway.subscriptions import Subscriptions, UnknownSubscription
-from palio.broker.soap.content import content_filter
+from palio.broker.soap.content import content_filter, document_filter
 from palio.broker.soap.elements import Element, child, children, make, text_of
 from palio.broker.soap.envelope import SoapVersion
 from palio.broker.soap.faults import SoapProblem
 from palio.broker.soap.messages import notification_message
-from palio.broker.soap.names import TEV, TOPIC_CONCRETE, WSA, WSNT, qualified
+from palio.broker.soap.names import CONTENT_XPATH, TEV, TOPIC_CONCRETE, WSA, WSNT, qualified
 from palio.broker.soap.pull_points import AT_ONCE, LONGEST_PULL, PullPoints
 from palio.broker.soap.service import SoapAnswer, SoapCall
 from palio.broker.soap.termination import WrongTerm, read_duration, read_moment, read_term, write_moment
@@ -76,7 +78,7 @@ class SoapSubscribing:
         self, call: SoapCall, wish: dict[str, Any], namespace: str, usual: float
     ) -> tuple[str, float | None]:
         asked = call.asked
-        filters = _filters(child(asked, namespace, "Filter"))
+        filters = await self._filters(child(asked, namespace, "Filter"), call)
         until = self._term(child(asked, namespace, "InitialTerminationTime"), "Initial", usual)
         wish = {
             "id": f"soap-{secrets.token_hex(8)}",
@@ -89,6 +91,26 @@ class SoapSubscribing:
         except FilterError as problem:
             raise SoapProblem("InvalidFilterFault", str(problem)) from None
         return shown.id, until
+
+    async def _filters(self, filter: Element | None, call: SoapCall) -> list[str]:
+        """What shall be selected, in our own language; all of it must hold."""
+        found = []
+        for one in () if filter is None else children(filter):
+            dialect, text = one.get("Dialect"), text_of(one)
+            if one.tag == qualified(WSNT, "TopicExpression"):
+                found.append(topic_filter(text, dialect or TOPIC_CONCRETE, one.nsmap))
+            elif one.tag == qualified(WSNT, "MessageContent") and dialect == CONTENT_XPATH:
+                principal = authenticated(self._broker, call.credentials)
+                ask = partial(document_filter, text, one.nsmap)
+                found.append(await self._broker.selections.asked(principal, ask))
+            elif one.tag == qualified(WSNT, "MessageContent"):
+                found.append(content_filter(text, dialect or "", one.nsmap))
+            else:
+                known = "there are TopicExpression and MessageContent"
+                raise SoapProblem(
+                    "InvalidFilterFault", f"A filter {str(one.tag)[:200]!r} is not known here; {known}."
+                )
+        return found
 
     # One that is there
 
@@ -185,22 +207,6 @@ def read_limit(written: str) -> int:
     if not (written.isascii() and written.isdigit() and 0 < len(written) < 10 and int(written)):
         raise SoapProblem("UnableToGetMessagesFault", f"{written[:40]!r} is no number of messages.")
     return int(written)
-
-
-def _filters(filter: Element | None) -> list[str]:
-    """What shall be selected, in our own language; all of it must hold."""
-    found = []
-    for one in () if filter is None else children(filter):
-        if one.tag == qualified(WSNT, "TopicExpression"):
-            found.append(topic_filter(text_of(one), one.get("Dialect", TOPIC_CONCRETE), one.nsmap))
-        elif one.tag == qualified(WSNT, "MessageContent"):
-            found.append(content_filter(text_of(one), one.get("Dialect", ""), one.nsmap))
-        else:
-            known = "there are TopicExpression and MessageContent"
-            raise SoapProblem(
-                "InvalidFilterFault", f"A filter {str(one.tag)[:200]!r} is not known here; {known}."
-            )
-    return found
 
 
 def _address(call: SoapCall, id: str) -> str:
