@@ -21,7 +21,7 @@ RATE = 1_000  # events a second, of which a tenth is confirmed and durable
 WINDOW = 5_000  # events that may be under way
 GROWTH = 8.0  # megabytes, between the end of the first third and the end
 # What is kept and remembered for a while reaches its bound soon.
-SHORT: dict[str, Any] = {"keep": 5.0, "durable": {"remembered": 2_000}}
+SHORT: dict[str, Any] = {"keep": 5.0, "durable": {"remembered": 2_000}, "operations": {"size": 200_000}}
 LINE = [("b", "a"), ("c", "b")]
 
 
