@@ -83,7 +83,9 @@ class Asking:
         v, w = sorted(chance.sample(constants, 2), key=float if kind == "number" else None)
         if kind != "number":
             v, w = literal(v), literal(w)
-        return said.format(p=f"xpath({literal(path)})", v=v, w=w), meant.format(p=f"({path})", v=v, w=w)
+        # The document itself, which alone has nothing around it, is no value that a path gives.
+        asked = f"({path})[..]"
+        return said.format(p=f"xpath({literal(path)})", v=v, w=w), meant.format(p=asked, v=v, w=w)
 
     def joined(self, parts: list[tuple[str, str]]) -> tuple[str, str]:
         """The parts joined by `and`, `or` and `not`."""

@@ -121,7 +121,7 @@ async def attack(node: Node, malformed: Malformed, frames: int, first: int) -> N
 async def bombard(folder: Path, frames: int) -> None:
     seed = random.randrange(1_000_000)
     print(f"seed {seed}")
-    # A log of what was refused would fill the pages that SQLite keeps in memory; one that is cut takes few of them.
+    # A log of what was refused would fill the pages that SQLite keeps in memory; one that is cut takes few.
     short = {"size": 200_000}
     async with Network(folder, sync="normal", log_level="error", operations=short) as network:
         node = network.add("a")
