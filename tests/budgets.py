@@ -26,7 +26,7 @@ BUDGETS = {
     "client": 25,
     "docs": 25,
     "documents": 15,
-    "folders": 8,
+    "folders": 10,
     "model": 25,
     "routing": 25,
     "security": 20,

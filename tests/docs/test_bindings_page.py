@@ -10,6 +10,7 @@ import pytest
 
 import palio
 from palio import testing
+from palio.cli.documents import files
 from tests.broker.documents.cards import card, know_cards
 from tests.cli.conftest import command, live  # noqa: F401 (fixtures)
 
@@ -19,7 +20,8 @@ def page(root):
     return (root / "docs" / "bindings.md").read_text()
 
 
-def test_files_come_and_go_as_the_page_says(page, live, command, tmp_path):  # noqa: F811
+def test_files_come_and_go_as_the_page_says(page, live, command, tmp_path, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(files, "QUIET", 0.2)
     live.do(know_cards(live.broker))
     shown = shlex.split(re.search(r"^```sh\n(palio files .*)\n```", page, re.MULTILINE)[1])
     assert shown == ["palio", "files", "--in", "orders", "--out", "received"]

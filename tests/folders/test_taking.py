@@ -170,7 +170,7 @@ def steps(monkeypatch, crash_at):
     """Have the process end before that change of the file system; without, count them."""
     count = [0]
     for owner, name in (
-        *((Path, name) for name in ("rename", "rmdir", "mkdir", "write_text", "unlink")),
+        *((Path, name) for name in ("rename", "rmdir", "mkdir", "write_text", "write_bytes", "unlink")),
         (os, "fsync"),
     ):
         real = getattr(owner, name)

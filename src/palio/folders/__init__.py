@@ -4,7 +4,18 @@ into another.
 It is a program like those of users: all it needs of a broker is its client. What is in here is how files are
 taken, settled and written so that a crash loses none and doubles none."""
 
-from palio.folders.errors import FileChanging, FolderInUse, FolderUnusable, SameFolder, UnusableFile
+from palio.folders.errors import (
+    FileChanging,
+    FolderInUse,
+    FolderUnusable,
+    PeerAway,
+    SameFolder,
+    UnusableFile,
+    WrongFolderName,
+    WrongPeer,
+)
+from palio.folders.operations import OperationResult, SimplePeer, operation_of
+from palio.folders.receiving import FolderSubscriptions
 from palio.folders.taking import InFolder, TakenFile
 from palio.folders.watching import FileOutcome, FolderWatch
 from palio.folders.writing import OutFolder
@@ -13,11 +24,18 @@ __all__ = [
     "FileChanging",
     "FileOutcome",
     "FolderInUse",
+    "FolderSubscriptions",
     "FolderUnusable",
     "FolderWatch",
     "InFolder",
+    "OperationResult",
     "OutFolder",
+    "PeerAway",
     "SameFolder",
+    "SimplePeer",
     "TakenFile",
     "UnusableFile",
+    "WrongFolderName",
+    "WrongPeer",
+    "operation_of",
 ]

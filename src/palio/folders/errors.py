@@ -46,3 +46,27 @@ class FileChanging(PalioError):
 
     name: str
     sentence = "The file {name!r} changed while it was read; it is read again once it stays the same."
+
+
+class PeerAway(PalioError):
+    """Nobody carries out operations now; what was asked for is asked again."""
+
+    address: str
+    reason: str
+    sentence = "Operations cannot be carried out at {address} now ({reason}); they are tried again."
+
+
+class WrongPeer(PalioError):
+    """An address at which no operation can be carried out."""
+
+    address: str
+    sentence = (
+        "{address!r} is no address for operations; name the HTTP port of the broker: http://127.0.0.1:7080."
+    )
+
+
+class WrongFolderName(PalioError):
+    """A folder that a subscription cannot be written into."""
+
+    name: str
+    sentence = "{name!r} is no name of a folder here; a consumer is file:NAME, with letters, digits, - and _."

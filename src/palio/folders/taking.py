@@ -12,7 +12,7 @@ or rejected. Each step is one rename.
 3. After a crash, what was taken comes first, with the same tokens.
 4. Only regular files with one name are published. A link is moved aside and never followed; folders and what
    begins with a dot are left where they are.
-5. The reason is there before the file is among the rejected ones."""
+5. What is said of a file, a reason or an answer, is there before the file itself is beside it."""
 
 from __future__ import annotations
 
@@ -184,8 +184,14 @@ class InFolder:
         """It comes with the next look, with the same token."""
         self._again.append(file)
 
-    def finish(self, file: TakenFile) -> None:
-        """It has been published. Raises `FolderUnusable`."""
+    def finish(self, file: TakenFile, answer: bytes | None = None) -> None:
+        """It has been published, or carried out with an answer, which is left among those that are done.
+
+        Raises `FolderUnusable`.
+        """
+        if answer is not None:
+            name = self._free(self._done, file)
+            self._beside(self._done, f"{_shortened(name, 20)}.result.xml", file, answer)
         if self._delete:
             self._settle(file, None)
         else:
@@ -194,14 +200,18 @@ class InFolder:
     def reject(self, file: TakenFile, reason: str) -> None:
         """It is put aside, with the reason beside it. Raises `FolderUnusable`."""
         name = self._free(self._rejected, file)
-        told = self._rejected / f"{_shortened(name, 20)}.reason.txt"
-        half = self._taken / f"{file.token}.reason"
+        told = f"{reason}\n".encode(errors="replace")
+        self._beside(self._rejected, f"{_shortened(name, 20)}.reason.txt", file, told)
+        self._settle(file, self._rejected, name)
+
+    def _beside(self, place: Path, name: str, file: TakenFile, content: bytes) -> None:
+        """What is said of a file, complete or not there."""
+        half = self._taken / f"{file.token}.half"
         try:
-            half.write_text(f"{reason}\n", encoding="utf-8", errors="replace")
-            half.rename(told)
+            half.write_bytes(content)
+            half.rename(place / name)
         except OSError as problem:
             raise FolderUnusable(str(self._folder), problem.strerror or str(problem)) from None
-        self._settle(file, self._rejected, name)
 
     def _settle(self, file: TakenFile, into: Path | None, name: str = "") -> None:
         try:

@@ -1,25 +1,27 @@
-"""Watching a folder, and filling another one: files become events, events become files.
+"""Watching a folder: files become events, or operations that are carried out.
 
 1. Files are published in the order in which they were last changed, some ahead of their confirmations. A file
    is moved to those that are done once it is confirmed, so what a crash interrupts is published again, under
    the same id, and is there once.
-2. What the broker refuses for what it is goes aside with the reason; what it cannot take now is tried again.
-3. An event is acknowledged once its file is complete."""
+2. An operation waits for the files before it, and those after it wait for its answer.
+3. What is refused for what it is goes aside with the reason; what cannot be done now is tried again."""
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
 from collections.abc import Callable
+from typing import TypeAlias
 
 import msgspec
 
 from palio.client import Client
 from palio.client.errors import BrokerTooOld, ClientClosed
 from palio.client.publishing import Confirmation
-from palio.folders.errors import FileChanging, UnusableFile
+from palio.folders.errors import FileChanging, PeerAway, UnusableFile
+from palio.folders.operations import SimplePeer, operation_of, place_of
+from palio.folders.receiving import FolderSubscriptions
 from palio.folders.taking import InFolder, TakenFile
-from palio.folders.writing import OutFolder
 from palio.model.errors import PalioError
 
 # Files that are read and not confirmed: enough that the broker is never without one, and some megabytes.
@@ -31,55 +33,76 @@ _LATER = frozenset(
 
 
 class FileOutcome(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What became of a file: published or `rejected`, with the reason; or `written`."""
+    """What became of a file: published, as what; an `operation`, carried out; or `rejected`, and why."""
 
     file: str
     origin: str | None = None
     sequence: int | None = None
+    operation: str | None = None
     rejected: str | None = None
-    written: bool = False
 
 
-Tell = Callable[[FileOutcome], None]
+Tell: TypeAlias = Callable[[FileOutcome], None]
 
 
 class FolderWatch:
-    """Publishes what is put into a folder, every `interval` seconds."""
+    """Publishes what is put into a folder, every `interval` seconds.
 
-    def __init__(self, client: Client, folder: InFolder, tell: Tell, *, interval: float) -> None:
+    `peer` carries out operations; `subscriptions` has what is then written for them.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        folder: InFolder,
+        tell: Tell,
+        *,
+        interval: float,
+        peer: SimplePeer | None = None,
+        away: Callable[[PeerAway], None] = lambda _: None,
+        subscriptions: FolderSubscriptions | None = None,
+    ) -> None:
         self._client = client
         self._folder = folder
         self._tell = tell
         self._interval = interval
+        self._peer = peer
+        self._away = away
+        self._subscriptions = subscriptions
+        self._once = False
+        self._under_way: deque[tuple[TakenFile, asyncio.Task[Confirmation]]] = deque()
 
     async def run(self, *, once: bool = False) -> None:
         """Go on until cancelled; or `once`, until nothing is there that could be taken.
 
-        Raises `FolderUnusable`, and what ends a client.
+        Raises `FolderUnusable`, and what ends a client; `once` also why something cannot be done now. What was
+        taken is taken up by the next watcher, then.
         """
+        self._once = once
         while True:
             taken = await asyncio.to_thread(self._folder.take)
-            await self._publish(taken)
+            await self._handle(taken)
             if not taken or not once:
                 if once and not self._folder.waiting:
                     return
                 await asyncio.sleep(self._interval)
 
-    async def _publish(self, files: list[TakenFile]) -> None:
-        under_way: deque[tuple[TakenFile, asyncio.Task[Confirmation]]] = deque()
+    async def _handle(self, files: list[TakenFile]) -> None:
         try:
             for file in files:
                 content = await self._read(file)
                 if content is None:
                     continue
+                if (operation := operation_of(content)) is not None:
+                    await self._settle(0)
+                    await self._carry_out(file, content, operation)
+                    continue
                 work = self._client.publish_document(content, id=file.token)
-                under_way.append((file, asyncio.create_task(work)))
-                if len(under_way) == _AHEAD:
-                    await self._settle(*under_way.popleft())
-            while under_way:
-                await self._settle(*under_way.popleft())
+                self._under_way.append((file, asyncio.create_task(work)))
+                await self._settle(_AHEAD - 1)
+            await self._settle(0)
         finally:
-            for _, task in under_way:
+            for _, task in self._under_way:
                 task.cancel()
 
     async def _read(self, file: TakenFile) -> bytes | None:
@@ -91,40 +114,59 @@ class FolderWatch:
             await self._reject(file, problem)
         return None
 
-    async def _settle(self, file: TakenFile, task: asyncio.Task[Confirmation]) -> None:
+    async def _settle(self, most: int) -> None:
+        """Waits until no more than so many files are under way."""
+        while len(self._under_way) > most:
+            file, task = self._under_way.popleft()
+            try:
+                confirmed = await task
+            except (ClientClosed, BrokerTooOld):
+                raise
+            except PalioError as problem:
+                if getattr(problem, "error", type(problem).__name__) in _LATER:
+                    if self._once:
+                        raise
+                    self._folder.again(file)
+                else:
+                    await self._reject(file, problem)
+                continue
+            await asyncio.to_thread(self._folder.finish, file)
+            self._tell(FileOutcome(file.shown, confirmed.origin, confirmed.sequence))
+
+    async def _carry_out(self, file: TakenFile, content: bytes, operation: str) -> None:
         try:
-            confirmed = await task
-        except (ClientClosed, BrokerTooOld):
-            raise
+            answer = await self._answer(file, content, operation)
+        except PeerAway as problem:
+            if self._once:
+                raise
+            self._folder.again(file)
+            self._away(problem)
         except PalioError as problem:
-            if getattr(problem, "error", type(problem).__name__) in _LATER:
-                self._folder.again(file)
-            else:
-                await self._reject(file, problem)
-            return
-        await asyncio.to_thread(self._folder.finish, file)
-        self._tell(FileOutcome(file.shown, confirmed.origin, confirmed.sequence))
+            await self._reject(file, problem)
+        else:
+            await asyncio.to_thread(self._folder.finish, file, answer)
+            self._tell(FileOutcome(file.shown, operation=operation))
+
+    async def _answer(self, file: TakenFile, content: bytes, operation: str) -> bytes:
+        """What is said to an operation. Raises `PeerAway`, and what is wrong with it."""
+        if self._peer is None:
+            said = f"it is the operation {operation}, which needs --soap with the HTTP address of the broker."
+            raise UnusableFile(file.shown, said)
+        place = place_of(content) if operation == "Subscribe" else None
+        if place is not None:
+            if self._subscriptions is None:
+                raise UnusableFile(file.shown, "its consumer is a folder, which needs --out.")
+            self._subscriptions.require(place)
+        result = await asyncio.to_thread(self._peer.carry_out, content, file.shown, file.token)
+        if result.problem is not None:
+            raise UnusableFile(file.shown, result.problem)
+        if self._subscriptions is not None:
+            if place is not None:
+                self._subscriptions.add(result.handle, place)
+            elif operation == "Unsubscribe":
+                self._subscriptions.remove(result.handle)
+        return result.content
 
     async def _reject(self, file: TakenFile, problem: PalioError) -> None:
         await asyncio.to_thread(self._folder.reject, file, str(problem))
         self._tell(FileOutcome(file.shown, rejected=str(problem)))
-
-
-async def write_events(
-    client: Client, folder: OutFolder, tell: Tell, *, filter: str, name: str, quiet: float | None = None
-) -> None:
-    """Write what a durable subscription gets, until cancelled, or until nothing came for `quiet` seconds.
-
-    Raises `FolderUnusable`, and what ends a subscription.
-    """
-    subscription = await client.subscribe(filter, durable=name)
-    events = aiter(subscription)
-    while True:
-        try:
-            async with asyncio.timeout(quiet):
-                event = await anext(events)
-        except (TimeoutError, StopAsyncIteration):
-            return
-        written = await asyncio.to_thread(folder.write, event)
-        await event.ack()
-        tell(FileOutcome(written, event.origin, event.sequence, written=True))

@@ -7,7 +7,9 @@
    for what. So whoever has got no answer asks again.
 2. What is undone (`Unsubscribe`, `DestroyRegistration`) is named by its handle, or by what it was asked for
    with; what is not there is undone already.
-3. Faults are for what is no request at all, and for who is not known."""
+3. Documents are sent to consumers that have an address of HTTP. For others they wait, in a durable subscription
+   that is called as the handle.
+4. Faults are for what is no request at all, and for who is not known."""
 
 from __future__ import annotations
 
@@ -129,12 +131,9 @@ class SimpleOperations:
         # All brokers extract its paths when this is known.
         selection = await self._broker.selections.read(await self._text(asked, principal), principal)
         handle = self._handle(asked, principal)
-        wish: dict[str, Any] = {
-            "id": handle,
-            "sink": asked.consumer,
-            "filters": [{"palio": selection.filter.source}],
-            "config": {"contentmode": "document"},
-        }
+        wish: dict[str, Any] = {"id": handle, "filters": [{"palio": selection.filter.source}]}
+        if asked.consumer.lower().startswith(("http:", "https:")):
+            wish |= {"sink": asked.consumer, "config": {"contentmode": "document"}}
         await self._subscriptions.create(wish, None, call.enter)
         return SimpleAnswer(handle)
 

@@ -21,7 +21,7 @@ from palio.model.errors import PalioError
 # others are bad input.
 ERRORS = {
     **dict.fromkeys(("NoBroker", "NotConnected", "ConnectionLost", "RequestTimeout"), ExitCode.NO_BROKER),
-    **dict.fromkeys(("HistoryUnavailable", "HomeUnreachable"), ExitCode.NO_BROKER),
+    **dict.fromkeys(("HistoryUnavailable", "HomeUnreachable", "PeerAway"), ExitCode.NO_BROKER),
     **dict.fromkeys(("NotAuthenticated", "NotAllowed"), ExitCode.NOT_ALLOWED),
     **dict.fromkeys(("MissingDependency", "NoCheckout", "CannotStart", "BrokerFailed"), ExitCode.NOT_HERE),
     **dict.fromkeys(("StoreInUse", "StoreUnavailable", "StoreReplaced"), ExitCode.NOT_HERE),
