@@ -12,7 +12,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -24,9 +24,11 @@ from palio.broker.auditing import Auditing
 from palio.broker.connection import BrokerConnection
 from palio.broker.counts import BrokerCounts
 from palio.broker.dialling import Dialling
+from palio.broker.documents.completing import DocumentCompletions
 from palio.broker.documents.knowledge import KnowledgeBase
 from palio.broker.documents.publishers import PublisherRequests
 from palio.broker.documents.publishing import DocumentPublishing
+from palio.broker.documents.pulling import CurrentDocuments
 from palio.broker.documents.readers import FamilyReaders
 from palio.broker.documents.registrations import PublisherRegistrations
 from palio.broker.documents.registry import FamilyRegistry
@@ -52,12 +54,14 @@ from palio.broker.storing import StoreBridge
 from palio.broker.thinking import Stacks
 from palio.broker.tls import ServerTls
 from palio.matching.hints import Hints
+from palio.routing.clients import NoJournal
 from palio.routing.configuration import Configuration
 from palio.routing.router import Router
 from palio.transport.tcp import Tcp
 
 if TYPE_CHECKING:
     from palio.broker.gateway.definitions import Keeper
+    from palio.documents.records import KnownFamily
     from palio.store import Store
 
 
@@ -101,7 +105,13 @@ class BrokerServer:
         self.stacks = Stacks()
         self.accounts = Accounts(settings.limits.held, settings.limits.held_in_all)
         registry.beaten = self.accounts.give_back
-        self.storing = StoreBridge(settings.limits.unwritten, registry.read, scheduler, log)
+        self.storing = StoreBridge(
+            settings.limits.unwritten,
+            registry.read,
+            scheduler,
+            log,
+            DocumentCompletions(settings.documents, self._head, self.now),
+        )
         self.operations = operations = OperationLog(
             settings.operations, self.storing, self.now, journal=settings.journal
         )
@@ -139,12 +149,12 @@ class BrokerServer:
         self.handle = runner.handle
         self.carry_out = runner.carry_out
         self.sharing = runner.sharing
-        self.family_registry = FamilyRegistry(runner.sharing, self.families.tell)
+        self.family_registry = FamilyRegistry(runner.sharing, self._tell_families)
         self.publishers = PublisherRequests(PublisherRegistrations(runner.sharing, self.family_registry))
         self.knowledge = KnowledgeBase(self)
         self.documents = DocumentPublishing(
             DocumentWorkers(settings.documents.workers),
-            Withdrawing(self.families.read, lambda: self.store, settings.name).read,
+            Withdrawing(self.families.read, self.current_documents, settings.name).read,
             self.publishers.registrations.require,
             guard,
             intake,
@@ -260,6 +270,25 @@ class BrokerServer:
     @property
     def store(self) -> Store | None:
         return self.storing.store
+
+    def current_documents(self) -> CurrentDocuments:
+        """The current documents that it knows. Raises `NoJournal`."""
+        if self.store is None:
+            raise NoJournal
+        return CurrentDocuments(self.store, self.completions.envelope)
+
+    @property
+    def completions(self) -> DocumentCompletions:
+        """What is read again of documents that are older than a path."""
+        assert self.storing.completions is not None
+        return self.storing.completions
+
+    def _head(self) -> int:
+        return 0 if self.store is None else self.store.statistics().head
+
+    def _tell_families(self, families: Sequence[KnownFamily]) -> None:
+        self.families.tell(families)
+        self.completions.tell(families)
 
     @property
     def failed(self) -> asyncio.Future[str] | None:

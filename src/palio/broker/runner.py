@@ -38,7 +38,7 @@ from palio.protocol.frames import MAX_FRAME
 from palio.protocol.inquiries import Requested, Respond
 from palio.protocol.requests import Refused
 from palio.protocol.vocabulary import OPTIONAL
-from palio.routing.durable.effects import STORE_EFFECTS, Append, Hand, ReportGap
+from palio.routing.durable.effects import STORE_EFFECTS, Append, Hand, Read, ReportGap
 from palio.routing.effects import CloseLink, Deliver, Effect, Reply, Send, SetTimer, SharedChanged, SharedReady
 from palio.routing.router import Router
 
@@ -106,6 +106,7 @@ class EffectRunner:
             SharedReady: self.sharing.ready,
             **dict.fromkeys(STORE_EFFECTS, self._to_store.append),
             Append: self._append,
+            Read: self._read,
         }
 
     def _advertises(self) -> bool:
@@ -167,6 +168,10 @@ class EffectRunner:
         if self.are_documents:
             effect = with_documents(effect)
         self._to_store.append(effect)
+
+    def _read(self, effect: Read) -> None:
+        completions = self._storing.completions
+        self._to_store.append(effect if completions is None else completions.asked(effect))
 
     def _send(self, effect: Send) -> None:
         connection = self._registry.links.get(effect.broker)

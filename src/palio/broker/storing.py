@@ -22,12 +22,14 @@ from palio.broker.unwritten import Unwritten
 from palio.model.errors import PalioError
 from palio.routing.clients import NoJournal
 from palio.routing.durable.effects import Append, KeyedRecord, LoggedOperation, StoreEffect
-from palio.routing.occurrences import Failed, StoreMessage
+from palio.routing.occurrences import Failed, Found, StoreMessage
 
 if TYPE_CHECKING:
+    from palio.broker.documents.completing import DocumentCompletions
     from palio.store import Store
 
 
+_UNREAD = "Documents in it could not be read; this is the broker's mistake."
 Rows: TypeAlias = tuple[LoggedOperation, ...]
 
 # How many times as much as clients the completions of the store may have done: everybody waits for them.
@@ -51,7 +53,12 @@ class StoreBridge:
     weight = STORE_WEIGHT
 
     def __init__(
-        self, limit: int, read: Callable[[bool], None], scheduler: Scheduler, log: logging.Logger
+        self,
+        limit: int,
+        read: Callable[[bool], None],
+        scheduler: Scheduler,
+        log: logging.Logger,
+        completions: DocumentCompletions | None = None,
     ) -> None:
         self._scheduler = scheduler
         self._completions: deque[StoreMessage] = deque()
@@ -70,6 +77,8 @@ class StoreBridge:
         self._logged: dict[int, Callable[[StoreMessage], None]] = {}  # by token
         self._last_token = 0  # negative: those of the router are positive
         self._closing = False
+        self.completions = completions
+        self._completing_documents: set[asyncio.Task[None]] = set()
 
     def begin(self, handle: Callable[[StoreMessage, str], None]) -> None:
         """Begin to hand completions of the store to `handle`, in this event loop."""
@@ -135,6 +144,8 @@ class StoreBridge:
         """Handles completions of the store, in the thread of the event loop."""
         if self._keeping or self._logged:
             messages = [message for message in messages if not self._is_kept(message)]
+        if self.completions is not None and self.completions.is_under_way:
+            messages = [message for message in messages if not self._is_completed_later(message)]
         if not self._closing and messages:
             self._completions.extend(messages)
             self._scheduler.ready(self)
@@ -162,6 +173,31 @@ class StoreBridge:
             self._fail("The broker could not handle what its store says; this is its mistake.")
         self._throttle()
         return bool(completions) and not self._closing
+
+    def _is_completed_later(self, message: Any) -> bool:
+        """Whether documents in what was found have to be completed before it is handled."""
+        assert self.completions is not None
+        if not self.completions.is_meant(message.token):
+            return False
+        if type(message) is not Found:
+            self.completions.failed(message.token)
+            return False
+        task = self._loop.create_task(self._complete(message))
+        self._completing_documents.add(task)
+        task.add_done_callback(self._completing_documents.discard)
+        return True
+
+    async def _complete(self, message: Found) -> None:
+        assert self.completions is not None
+        completed: StoreMessage
+        try:
+            completed = await self.completions.found(message)
+        except Exception:
+            self.log.exception("Documents of the journal could not be completed.")
+            completed = Failed(message.token, _UNREAD)
+        if not self._closing:
+            self._completions.append(completed)
+            self._scheduler.ready(self)
 
     def _is_kept(self, message: Any) -> bool:
         if (logged := self._logged.pop(message.token, None)) is not None:

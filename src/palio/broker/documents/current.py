@@ -16,7 +16,7 @@ was withdrawn.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from operator import attrgetter
 from typing import Any, Final
 
@@ -66,6 +66,11 @@ class CurrentDocument(msgspec.Struct, frozen=True):
         one = _read(encoded)
         notification = Notification.of_body(one.body)
         return cls(Envelope(one.origin, one.sequence, one.time, one.hops, one.entry, notification), encoded)
+
+    def completed(self, complete: Callable[[Envelope], Envelope]) -> CurrentDocument:
+        """The same with more attributes, if there are any."""
+        envelope = complete(self.envelope)
+        return self if envelope is self.envelope else CurrentDocument(envelope, _encode(envelope))
 
     @property
     def attributes(self) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from palio.broker.documents.errors import (
     WrongDocumentQuestion,
 )
 from palio.broker.documents.keeping import DocumentKeeper
-from palio.broker.documents.pulling import MOST_DOCUMENTS, CurrentDocuments, DocumentPage
+from palio.broker.documents.pulling import MOST_DOCUMENTS, DocumentPage
 from palio.broker.documents.retroactive import RetroactiveBeginnings
 from palio.broker.extension import Extension, ExtensionRequest, Route
 from palio.broker.gateway.openapi import COMMON, Given, Operation, Parameter, good
@@ -38,7 +38,6 @@ from palio.model.errors import NotAllowed, WrongParameter
 from palio.model.filter import Filter
 from palio.model.naming import event_name, read_event_name
 from palio.model.notification import Notification
-from palio.routing.clients import NoJournal
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -232,7 +231,7 @@ class KnowledgeBase:
 
     async def document(self, question: DocumentQuestion, principal: Principal) -> CurrentDocument:
         """Raises `NoSuchDocument`, `DocumentWithdrawn`, `NotHeardYet`, `NoJournal`."""
-        documents = self._documents()
+        documents = self._broker.current_documents()
         await self._wait_for(question.at_least, question.wait)
         found = await asyncio.to_thread(documents.get, question.family, question.key)
         if found is None or not sees(principal.rights.subscribe, found.envelope.notification):
@@ -247,16 +246,10 @@ class KnowledgeBase:
         allowed = principal.rights.subscribe
         if allowed is None:
             raise NotAllowed(principal.name, "look at documents", "it has no right to see anything.")
-        documents = self._documents()
+        documents = self._broker.current_documents()
         await self._wait_for(question.at_least, question.wait)
         look = partial(documents.select, upto=question.upto)
         return await asyncio.to_thread(look, wanted, allowed, question.after, question.limit)
-
-    def _documents(self) -> CurrentDocuments:
-        store = self._broker.store
-        if store is None:
-            raise NoJournal
-        return CurrentDocuments(store)
 
     async def _wait_for(self, published: _AtLeast | None, wait: float) -> None:
         """Waits until what was published is here (2)."""

@@ -11,7 +11,7 @@ they are read side by side, and of each document the current version counts (`cu
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from heapq import merge
 from itertools import groupby
 from operator import itemgetter
@@ -22,6 +22,7 @@ import msgspec
 from palio.broker.documents.current import KEPT, PUBLISHED, CurrentDocument, current_of, record_key
 from palio.documents.reserved import FAMILY
 from palio.model.filter import Filter
+from palio.protocol.envelope import Envelope
 
 if TYPE_CHECKING:
     from palio.routing.durable.effects import KeyedRecord
@@ -45,14 +46,16 @@ class DocumentPage(msgspec.Struct, frozen=True):
 class CurrentDocuments:
     """Reads current documents from a store."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, complete: Callable[[Envelope], Envelope] = lambda one: one) -> None:
+        """`complete` adds what an earlier state of its family has not read of a document."""
         self._store = store
+        self._complete = complete
 
     def get(self, family: str, key: str) -> CurrentDocument | None:
         """The current version of a document, which may say that it was withdrawn. Raises `StoreUnavailable`."""
         record = record_key(family, key)
         found = current_of(self._store.record(PUBLISHED, record), self._store.record(KEPT, record))
-        return found if found is not None and found.name == (family, key) else None
+        return found.completed(self._complete) if found is not None and found.name == (family, key) else None
 
     def select(
         self,
@@ -83,7 +86,8 @@ class CurrentDocuments:
             both = {record.kind: record for _, record in group}
             key = next(iter(both.values())).key
             values = [both[kind].value if kind in both else None for kind in (PUBLISHED, KEPT)]
-            yield key, current_of(*values)
+            found = current_of(*values)
+            yield key, None if found is None else found.completed(self._complete)
 
     def _records(self, kind: str, prefix: str, after: str | None) -> Iterator[KeyedRecord]:
         limit = _FIRST

@@ -15,8 +15,6 @@ from palio.broker.documents.errors import DocumentWithdrawn, NoSuchDocument
 from palio.broker.documents.pulling import CurrentDocuments
 from palio.documents.reserved import FAMILY, KEY, WITHDRAWN
 from palio.model.notification import Notification
-from palio.routing.clients import NoJournal
-from palio.store.contract import Store
 
 _NAMES = frozenset((FAMILY, KEY, WITHDRAWN))
 
@@ -37,23 +35,24 @@ class Withdrawing:
     """Reads what comes as a document: a withdrawal by what is current, all else with `read`; in any thread."""
 
     def __init__(
-        self, read: Callable[[Notification], Notification], store: Callable[[], Store | None], broker: str
+        self,
+        read: Callable[[Notification], Notification],
+        documents: Callable[[], CurrentDocuments],
+        broker: str,
     ) -> None:
+        """`documents` raises `NoJournal` where there can be none."""
         self._read = read
-        self._store = store
+        self._documents = documents
         self._broker = broker
 
     def read(self, notification: Notification) -> Notification:
         """Raises `NoSuchDocument`, `DocumentWithdrawn`, `NoJournal`, and what reading documents does."""
         if not is_withdrawal(notification):
             return self._read(notification)
-        store = self._store()
-        if store is None:
-            raise NoJournal
         family, key = notification.attributes[FAMILY], notification.attributes[KEY]
         assert isinstance(family, str)
         assert isinstance(key, str)
-        found = CurrentDocuments(store).get(family, key)
+        found = self._documents().get(family, key)
         if found is None:
             raise NoSuchDocument(family, key, self._broker)
         id = found.envelope.notification.id
