@@ -1,7 +1,7 @@
 """Who publishes documents, and who takes them: each party is a process of its own, with our client.
 
 Publishers are so many connections of one process; each publishes, waits until that is confirmed, and publishes
-the next. At a fixed rate none waits, and what is too much under way for the client is refused and counted.
+the next. At a fixed rate none waits, and what would be too much under way is refused and counted.
 Subscribers are durable, each a connection of its own in one further process, and acknowledge what they get.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 import uvloop
@@ -23,6 +24,7 @@ from palio.client.errors import TooMuchUnsent
 UNACKNOWLEDGED = 1_000  # deliveries, of a subscription
 SILENCE = 10.0  # seconds without any delivery, after which nothing more is waited for
 READY = 600.0
+PENDING = 4_096  # publishes under way at a fixed rate, as many as waited at the source; what is more is refused
 _LONG = 600.0
 _TICK = 0.002
 
@@ -64,8 +66,8 @@ def run_documents(server: Server, plan: DocumentPlan) -> DocumentRun:
     """Raises `PartyFailed`."""
     counters = Counters(1, max(1, len(plan.subscribers)), 0)
 
-    def publish(_: Plan, shared: Counters, line: Line) -> None:
-        uvloop.run(_publish(server.port, plan, shared, line))
+    def publish(_: Plan, __: Counters, line: Line) -> None:
+        uvloop.run(_publish(server.port, plan, line))
 
     def subscribe(_: Plan, shared: Counters, line: Line) -> None:
         uvloop.run(_subscribe(server.port, plan, shared, line))
@@ -115,80 +117,91 @@ def run_documents(server: Server, plan: DocumentPlan) -> DocumentRun:
     )
 
 
-async def _publish(port: int, plan: DocumentPlan, counters: Counters, line: Line) -> None:
+async def _publish(port: int, plan: DocumentPlan, line: Line) -> None:
     clients = [await _connect(port, f"publisher-{number}") for number in range(plan.publishers)]
-    documents, size = plan.documents, len(plan.documents)
     line.ready(wait=True)
-    began = time.perf_counter()
-    cpu = time.process_time()
-    counted_from = began + plan.warm
-    until = counted_from + plan.seconds
-    latencies: list[float] = []
-    total = counted = refused = 0
-    last = counted_from
-    tenths = [0] * 10
+    publishing = _Publishing(plan, clients)
+    await (publishing.at_rate() if plan.rate else publishing.one_by_one())
+    line.tell(publishing.told())
+    for client in clients:
+        await client.close()
 
-    async def one(client: Client, number: int) -> None:
-        nonlocal total, counted, last, refused
-        before = time.perf_counter()
-        try:
-            await client.publish_document(documents[number % size])
-        except TooMuchUnsent:
-            refused += 1
-            return
-        after = time.perf_counter()
-        total += 1
-        if counted_from <= before:
-            counted += 1
-            last = max(last, after)
-            latencies.append(after - before)
-        if counted_from <= after < until:
-            tenths[int((after - counted_from) / plan.seconds * 10)] += 1
 
-    async def work(client: Client, number: int) -> None:
-        while time.perf_counter() < until:
-            await one(client, number)
-            number += plan.publishers * plan.each
+class _Publishing:
+    """All publishers of a run, from when it begins."""
 
-    async def at_rate() -> None:
+    def __init__(self, plan: DocumentPlan, clients: list[Client]) -> None:
+        self._plan = plan
+        self._clients = clients
+        self._cpu = time.process_time()
+        self._began = time.perf_counter()
+        self._from = self._last = self._began + plan.warm
+        self._until = self._from + plan.seconds
+        self._latencies: list[float] = []
+        self._tenths = [0] * 10
+        self._total = self._refused = 0
+
+    async def one_by_one(self) -> None:
+        plan = self._plan
+
+        async def work(client: Client, number: int) -> None:
+            while time.perf_counter() < self._until:
+                await self._one(client, number)
+                number += plan.publishers * plan.each
+
+        several = [
+            work(client, number + place * plan.publishers)
+            for number, client in enumerate(self._clients)
+            for place in range(plan.each)
+        ]
+        await asyncio.gather(*several)
+
+    async def at_rate(self) -> None:
         """What is due is published, whether or not what came before is confirmed."""
         under_way: set[asyncio.Task[None]] = set()
         number = 0
-        while (now := time.perf_counter()) < until:
-            due = int((now - began) * plan.rate)
+        while (now := time.perf_counter()) < self._until:
+            due = int((now - self._began) * self._plan.rate)
             while number < due:
-                task = asyncio.ensure_future(one(clients[number % len(clients)], number))
-                under_way.add(task)
-                task.add_done_callback(under_way.discard)
+                if len(under_way) >= PENDING:
+                    self._refused += 1
+                else:
+                    client = self._clients[number % len(self._clients)]
+                    task = asyncio.ensure_future(self._one(client, number))
+                    under_way.add(task)
+                    task.add_done_callback(under_way.discard)
                 number += 1
             await asyncio.sleep(_TICK)
         await asyncio.gather(*under_way)
 
-    if plan.rate:
-        await at_rate()
+    async def _one(self, client: Client, number: int) -> None:
+        documents = self._plan.documents
+        before = time.perf_counter()
+        try:
+            await client.publish_document(documents[number % len(documents)])
+        except TooMuchUnsent:
+            self._refused += 1
+            return
+        after = time.perf_counter()
+        self._total += 1
+        if self._from <= before:
+            self._last = max(self._last, after)
+            self._latencies.append(after - before)
+        if self._from <= after < self._until:
+            self._tenths[int((after - self._from) / self._plan.seconds * 10)] += 1
 
-    working = [] if plan.rate else clients
-    await asyncio.gather(
-        *[
-            work(client, number + place * plan.publishers)
-            for number, client in enumerate(working)
-            for place in range(plan.each)
-        ]
-    )
-    said = {
-        "total": total,
-        "counted": counted,
-        "began": began,
-        "ended": time.perf_counter(),
-        "seconds": last - counted_from,
-        "latencies": latencies or [0.0],
-        "refused": refused,
-        "tenths": [count / plan.seconds * 10 for count in tenths],
-        "cpu": time.process_time() - cpu,
-    }
-    line.tell(said)
-    for client in clients:
-        await client.close()
+    def told(self) -> dict[str, Any]:
+        return {
+            "total": self._total,
+            "counted": len(self._latencies),
+            "began": self._began,
+            "ended": time.perf_counter(),
+            "seconds": self._last - self._from,
+            "latencies": self._latencies or [0.0],
+            "refused": self._refused,
+            "tenths": [count / self._plan.seconds * 10 for count in self._tenths],
+            "cpu": time.process_time() - self._cpu,
+        }
 
 
 async def _subscribe(port: int, plan: DocumentPlan, counters: Counters, line: Line) -> None:

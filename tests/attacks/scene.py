@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import palio
@@ -106,12 +107,23 @@ async def _keep_going(client: palio.Client, subscription: palio.Subscription, ov
 
 
 @contextlib.asynccontextmanager
-async def attacked(folder: Path, **settings: Any) -> AsyncIterator[Scene]:
-    """A broker under attack. Fails if the healthy client notices, memory grows, or a secret is in the log."""
+async def attacked(
+    folder: Path,
+    *,
+    principals: Mapping[str, tuple[str | None, ...]] = MappingProxyType({}),
+    memory: float = MOST_MEMORY,
+    **settings: Any,
+) -> AsyncIterator[Scene]:
+    """A broker under attack. Fails if the healthy client notices, memory grows, or a secret is in the log.
+
+    Further `principals` have what they may publish and see, and other rights.
+    """
     world = World(folder / "access")
     world.add("healthy", "exists(healthy)", "exists(healthy)")
     world.add("mallory", 'topic = "public"', 'topic = "public"')
     world.add("alice", "true", "true")
+    for name, (publish, subscribe, *allowed) in principals.items():
+        world.add(name, publish, subscribe, *[one for one in allowed if one is not None])
     async with Network(folder) as network:
         security = {"authentication": True, "folder": str(folder / "access")}
         node = network.add("siena", limits=LIMITS, security=security, **settings)
@@ -128,7 +140,7 @@ async def attacked(folder: Path, **settings: Any) -> AsyncIterator[Scene]:
                 over.set()
                 assert await healthy > 0
             assert client.statistics().connections == 1
-        assert node.memory() - before < MOST_MEMORY
+        assert node.memory() - before < memory
         assert "Traceback" not in node.log
         for secret in [token.split("_", 2)[2] for token in world.tokens.values()]:
             assert secret not in node.log

@@ -345,7 +345,7 @@ def documents(data: bytes) -> None:
 
 
 def xpaths(data: bytes) -> None:
-    """A path is written in one way, costs little, and finds what libxml2 finds for the text as it was given."""
+    """A path is written in one way, costs little, and finds what libxml2 finds for it."""
     text = data.decode("utf-8", "replace")
     path = _told(lambda: read_path(text, _CARD.prefixes))
     if path is None:
@@ -353,7 +353,7 @@ def xpaths(data: bytes) -> None:
     assert read_path(path.text, _CARD.prefixes) == path
     etree = etree_module()
     try:
-        compiled = etree.XPath(text, namespaces=_CARD.prefixes, smart_strings=False)
+        compiled = etree.XPath(path.text, namespaces=_CARD.prefixes, smart_strings=False)
     except etree.XPathSyntaxError:  # names of the fifth edition of XML, which the walk finds alone
         assert not text.isascii()
         Extraction([path]).found(_CARD_TREE)
