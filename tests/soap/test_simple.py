@@ -95,6 +95,19 @@ async def test_current_documents_come_with_the_result():
         assert [child.text for child in one] == ["c2", "Acme", "11"]
 
 
+async def test_a_retroactive_subscription_begins_with_what_is_current():
+    async with calling_simple() as (broker, _), Webhook() as hook:
+        await add_cards(broker)
+        peer = await asyncio.to_thread(Simple, broker.url)
+        for code, price in (("c1", 10), ("c1", 11)):
+            assert (await said(peer.service.Notify, peer.message(card(code, price=price))))[0] is True
+        wanted = peer.subscription(f"{hook.url}/in", retroactive=True)
+        assert (await said(peer.service.Subscribe, **wanted))[0] is True
+        assert b"<price>11</price>" in (await hook.requests.get())[1]
+        refused = await said(peer.service.Subscribe, **peer.subscription("urn:desk", retroactive=True))
+        assert refused[2] == "WrongSimpleRequest"
+
+
 @pytest.mark.parametrize(
     ("conditions", "code", "reason"),
     [

@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, Protocol
 import msgspec
 
 from palio.broker.access.files import write_private
+from palio.broker.documents.retroactive import RetroactivePosition
 from palio.model.errors import PalioError
 from palio.protocol.durable.retry import Retry
 from palio.protocol.durable.wishes import LONGEST_WAIT, MAX_ATTEMPTS
@@ -90,7 +91,8 @@ ContentMode = Literal["binary", "structured", "notify", "notify-1.1", "document"
 class Config(_DefinitionPart, frozen=True):
     """How events come: their form, how many at a time, from when on, and how they are tried again.
 
-    `until` is when the subscription ends by itself, unless it is renewed before.
+    `until` is when the subscription ends by itself, unless it is renewed before. With `retroactive`, the
+    current XML documents come first, each once.
     """
 
     contentmode: ContentMode = "binary"
@@ -103,6 +105,7 @@ class Config(_DefinitionPart, frozen=True):
     first_pause: Pause | None = None
     longest_pause: Pause | None = None
     until: Annotated[float, msgspec.Meta(ge=0, lt=1e11, description="Seconds since 1970.")] | None = None
+    retroactive: bool = False
 
     @property
     def retry(self) -> Retry:
@@ -128,11 +131,15 @@ class Definition(_DefinitionPart, frozen=True, kw_only=True):
 
 
 class StoredDefinition(msgspec.Struct, frozen=True):
-    """A definition, whose it is, and how often per minute its webhook wants to be called at the most."""
+    """A definition, whose it is, and how often per minute its webhook wants to be called at the most.
+
+    `begun` is up to where a retroactive one has sent the current documents, once it has sent all of them.
+    """
 
     owner: str
     definition: Definition
     rate: float | None = None
+    begun: RetroactivePosition | None = None
 
     @property
     def key(self) -> tuple[str, str]:

@@ -4,18 +4,23 @@ What the webhook has taken (2xx) is acknowledged, everything else rejected: dura
 after a pause that doubles, and keeps it as a dead letter after the last attempt. While the webhook cannot be
 reached, or says that it cannot go on (5xx, 429), one delivery at a time is tried, with pauses that double,
 too, so that nobody is flooded who has trouble already. `410 Gone` ends the subscription, as its owner wishes.
+
+A retroactive one is sent the current documents first. If that is interrupted it begins anew; what is published
+meanwhile waits, and what of it is among these documents is acknowledged without being sent again.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from palio.broker.documents.knowledge import LONGEST_WAIT, SelectionQuestion
+from palio.broker.documents.retroactive import RetroactivePosition
 from palio.broker.gateway.definitions import StoredDefinition
 from palio.broker.gateway.modes import PushModes, require_mode
 from palio.broker.gateway.sinks import Sinks
@@ -59,6 +64,7 @@ class Pusher:
     _filter: Filter
     _counts: Counter[str]  # of all pushers together
     _gone: Callable[[StoredDefinition], None]
+    _begun: Callable[[tuple[str, str], RetroactivePosition], Awaitable[None]]
 
     def __post_init__(self) -> None:
         self._settings = self._broker.settings.gateway
@@ -118,6 +124,8 @@ class Pusher:
         """Take deliveries and push them, until there is trouble."""
         await visitor.ask(self._attach())
         self._state = "trying again" if self._streak else "pushing"
+        if not await self._begin(visitor):
+            return
         under_way: set[asyncio.Task[None]] = set()
         hearing = asyncio.ensure_future(visitor.take())
         careful = bool(self._streak)
@@ -139,12 +147,37 @@ class Pusher:
                         return
                     if isinstance(message, Handed) and (careful or not self._streak):
                         for number, _, envelope in message.deliveries:
+                            if self._kept.begun is not None and self._kept.begun.has(envelope):
+                                visitor.say(Acknowledged(self._kept.definition.id, (number,)))
+                                continue
                             under_way.add(asyncio.ensure_future(self._deliver(visitor, number, envelope)))
                     hearing = asyncio.ensure_future(visitor.take())
         finally:
             for task in (hearing, *under_way):
                 task.cancel()
             await asyncio.gather(hearing, *under_way, return_exceptions=True)
+
+    async def _begin(self, visitor: Visitor) -> bool:
+        """Push the current documents, if that is wanted and not done. Returns whether it is done."""
+        definition = self._kept.definition
+        if not definition.config.retroactive or self._kept.begun is not None:
+            return True
+        knowledge, principal = self._broker.knowledge, visitor.connection.principal
+        position = await knowledge.beginnings.position(principal.own(definition.id), LONGEST_WAIT)
+        after: str | None = None
+        while True:
+            question = SelectionQuestion(after=after, upto=position.position)
+            page = await knowledge.select(question, self._filter, principal)
+            for one in page.documents:
+                # One that the webhook refuses for what it is does not keep the others back.
+                if await self._push(one.envelope) is not None and (self._streak or self._state == "gone"):
+                    return False
+            if page.onward is None:
+                break
+            after = page.onward
+        await self._begun(self._kept.key, position)
+        self._kept = msgspec.structs.replace(self._kept, begun=position)
+        return True
 
     def _attach(self) -> Attach:
         settings, definition = self._settings, self._kept.definition

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 from msgspec import UNSET
 
+from palio.broker.documents.retroactive import RetroactivePosition
 from palio.broker.gateway.definitions import Config, Keeper, NotStored, StoredDefinition
 from palio.broker.gateway.modes import PushModes, require_mode
 from palio.broker.gateway.problems import RefusedByBroker
@@ -242,6 +243,8 @@ class Subscriptions:
                 if definition.sink == before.definition.sink:
                     secret = before.definition.sinkcredential
                     definition = msgspec.structs.replace(definition, sinkcredential=secret)
+            if definition.config.retroactive and not (before and before.definition.config.retroactive):
+                raise WrongParameter("$.config.retroactive", "Only a new subscription begins with documents.")
             if before is None:  # one that was made in another way becomes a resource by this, if there is one
                 await _attach(visitor, id, None)
             rate = await self._sinks.ask(definition.sink) if definition.sink is not None else None
@@ -251,7 +254,7 @@ class Subscriptions:
                 attached = await _attach(visitor, id, former, definition.config.retry)
                 former = attached.filter or former
                 await visitor.ask(Change(id, filter))
-                kept = StoredDefinition(key[0], definition, rate)
+                kept = StoredDefinition(key[0], definition, rate, None if before is None else before.begun)
                 await self._keep(key, kept)
             except BaseException:
                 if former is not None:
@@ -324,7 +327,9 @@ class Subscriptions:
         self._kept[kept.key] = kept
         self._filters[kept.key] = filter
         if kept.definition.sink is not None:
-            pusher = Pusher(self._broker, self._sinks, self._modes, kept, filter, self._pushes, self._gone)
+            pusher = Pusher(
+                self._broker, self._sinks, self._modes, kept, filter, self._pushes, self._gone, self._begun
+            )
             self._pushers[kept.key] = pusher
             pusher.start()
 
@@ -352,6 +357,11 @@ class Subscriptions:
         limit = self._broker.settings.gateway.subscriptions
         if len(self._kept) >= limit:
             raise GatewayFull(limit)
+
+    async def _begun(self, key: Key, position: RetroactivePosition) -> None:
+        """A webhook has the current documents, and goes on with what is published. Raises `NotStored`."""
+        if (kept := self._kept.get(key)) is not None:
+            await self._keep(key, msgspec.structs.replace(kept, begun=position))
 
     def _gone(self, kept: StoredDefinition) -> None:
         """A webhook wants no more, and has said that it never will."""

@@ -53,6 +53,9 @@ def read_definition(document: Any, id: str) -> Definition:
                 "This header is not for others to set; a token goes into `sinkcredential`.",
             )
     read_since(definition.config.since)
+    if definition.config.retroactive and (definition.config.since != "now" or definition.sink is None):
+        reason = "It is for a webhook, without `since`; readers ask for it with GET /events?retroactive=true."
+        raise WrongParameter("$.config.retroactive", reason)
     return definition
 
 

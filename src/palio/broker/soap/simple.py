@@ -133,7 +133,11 @@ class SimpleOperations:
         handle = self._handle(asked, principal)
         wish: dict[str, Any] = {"id": handle, "filters": [{"palio": selection.filter.source}]}
         if asked.consumer.lower().startswith(("http:", "https:")):
-            wish |= {"sink": asked.consumer, "config": {"contentmode": "document"}}
+            config = {"contentmode": "document", "retroactive": asked.retroactive}
+            wish |= {"sink": asked.consumer, "config": config}
+        elif asked.retroactive:
+            reason = "A retroactive one needs a consumer that has an address of HTTP."
+            raise WrongSimpleRequest("Subscribe", reason)
         await self._subscriptions.create(wish, None, call.enter)
         return SimpleAnswer(handle)
 
