@@ -17,7 +17,9 @@ from tests.docs.test_http_page import commands
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl on this machine")
 def test_every_command_and_example_does_what_the_page_says(root, environment, tmp_path, monkeypatch, capsys):
     page = (root / "docs" / "xml.md").read_text()
-    with broker_up("--name", "siena", "--http", "127.0.0.1:0", environment=environment, folder=tmp_path) as (
+    with broker_up(
+        "--name", "siena", "--soap", "--http", "127.0.0.1:0", environment=environment, folder=tmp_path
+    ) as (
         _,
         ready,
     ):
@@ -38,7 +40,8 @@ def test_every_command_and_example_does_what_the_page_says(root, environment, tm
 
 
 async def run(code):
-    await eval(code, {"palio": palio})
+    if (waiting := eval(code, {"palio": palio})) is not None:
+        await waiting
 
 
 def output(command, root, environment):
