@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from palio.protocol.inquiries import Inspect
 from palio.protocol.vocabulary import FROM_CLIENTS
 from palio.routing.durable.effects import LoggedOperation
 from palio.store.operation_reading import OperationQuery
+from tests.broker.documents.cards import PRICE, card, know_cards
 from tests.broker.gateway.calling import calling
 from tests.client.conftest import pytest_pyfunc_call
 from tests.security.world import World
@@ -73,6 +75,25 @@ async def test_each_request_leaves_a_row_with_what_came_of_it():
     assert published == [(1, 3), (4, 1), (4, 0)]  # what was known already was given nothing new
     assert all(one.bytes > 20 for one in found[1:])
     assert found == sorted(found, key=lambda one: one.time)
+
+
+async def test_a_document_leaves_a_row_with_its_sequence_and_one_that_is_refused_with_the_reason():
+    broker = testing.broker(journal=True)
+    async with broker as address, palio.connect(address, name="desk") as client:
+        await know_cards(broker.running)
+        for content in (card("a"), b"<card", card("b")):
+            with suppress(palio.RequestRefused):
+                await client.publish_document(content)
+        await client.subscribe(f'family card where xpath("{PRICE}") < 10')
+        found = await until_logged(broker, 6)
+    documents = [one for one in found if one.kind == "publishdocuments"]
+    assert [(one.result, one.sequence, one.events) for one in documents] == [
+        ("done", 1, 1),
+        ("refused", 0, 0),
+        ("done", 2, 1),
+    ]
+    assert "refused at line 1" in documents[1].reason
+    assert [one.subject for one in found if one.kind == "invoke"] == ["filters.read"]
 
 
 async def test_what_is_confirmed_has_its_row_after_a_crash():

@@ -1,0 +1,3 @@
+from tests.client.conftest import pytest_pyfunc_call
+
+__all__ = ["pytest_pyfunc_call"]
