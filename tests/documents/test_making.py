@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import time
 from typing import Any
 
 import msgspec
@@ -306,3 +307,25 @@ def test_a_schema_that_stays_is_not_tried_again(monkeypatch):
     other = (SchemaFile("other.xsd", CARD_SCHEMA),)
     change_family(family, schemas=other)
     assert tried == [other]
+
+
+@pytest.mark.parametrize("path", ["/e0/*/*[*/*/*[*/*[*]]]", "/e0" + "/*" * 100])
+def test_a_path_that_takes_too_long_to_follow_through_its_schema_is_refused_in_time(path, monkeypatch):
+    """A hundred elements, each of which may have all of them."""
+    names = [f"e{number}" for number in range(100)]
+    every = "".join(f"<xs:element ref='{name}'/>" for name in names)
+    elements = "".join(
+        f"<xs:element name='{name}'><xs:complexType mixed='true'><xs:group ref='g' minOccurs='0' "
+        f"maxOccurs='unbounded'/><xs:attribute name='a'/></xs:complexType></xs:element>"
+        for name in names
+    )
+    group = f"<xs:group name='g'><xs:choice>{every}</xs:choice></xs:group>"
+    file = SchemaFile("g.xsd", schema(group + elements).encode())
+    family = make_family("g", (file,), ["/e0/e1/e2"], ["/e0/@a"])
+    assert family.paths[0].many
+    monkeypatch.setattr(making, "MOST_STEPS", 500_000)
+    began = time.process_time()
+    with pytest.raises(FamilyRefused, match="takes too long to follow") as caught:
+        make_family("g", (file,), [path], ["/e0/@a"])
+    assert caught.value.name == "g"
+    assert time.process_time() - began < 2

@@ -15,7 +15,8 @@ Making waits for another process and may take seconds, so it is not for event lo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Final, cast
 
 import msgspec
@@ -37,7 +38,11 @@ from palio.documents.typing import PathTyping
 from palio.documents.xpath import BOOLEAN, NODES, NUMBER, LocationPath, NameTest, XPath, read_path
 from palio.documents.xpath.path import naming_of
 from palio.documents.xpath.reader import XML_NAMESPACE
+from palio.model.effort import Meter, metered
+from palio.model.errors import TooHard
 
+# Of following paths through a schema, for one request: some ten seconds.
+MOST_STEPS: Final = 50_000_000
 MAX_NAME: Final = 64  # characters of the name of a family, of a path, of a prefix
 
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")  # no dash or dot: filters say `card.price - 1`
@@ -121,15 +126,15 @@ def make_family(
     keys = [read_path(one, bound) for one in key]
     if namespace is None or root is None:
         namespace, root = _root(name, sources, keys, namespace, root)
-    typing = PathTyping(name, sources, namespace, root, naming_of(bound))
-    for one in keys:
-        if one.type == NODES and typing.type(one).many:
-            raise FamilyRefused(name, f"Its key {one.text} may find several nodes; a key finds one.")
-        typing.type(one)
     if len({one.text for one in keys}) < len(keys):
         raise FamilyRefused(name, "Two parts of its key are the same path.")
+    typing = PathTyping(name, sources, namespace, root, naming_of(bound))
     wanted = [WantedPath.parse(one) if isinstance(one, str) else one for one in paths]
-    made = _paths(name, wanted, bound, typing)
+    with bounded(name):
+        for one in keys:
+            if typing.type(one).many and one.type == NODES:
+                raise FamilyRefused(name, f"Its key {one.text} may find several nodes; a key finds one.")
+        made = _paths(name, wanted, bound, typing)
     return Family(
         name,
         namespace,
@@ -159,6 +164,17 @@ def _paths(
         names.add(path.name or "")
         made[path.expression] = path
     return tuple(made.values())
+
+
+@contextmanager
+def bounded(name: str) -> Iterator[None]:
+    """What paths of the family of this name are is found within, in so many steps. Raises `FamilyRefused`."""
+    try:
+        with metered(Meter(MOST_STEPS)):
+            yield
+    except TooHard:
+        said = "It takes too long to follow its paths through its schema. Name elements instead of `*`."
+        raise FamilyRefused(name, said) from None
 
 
 def typed_path(name: str, wanted: WantedPath, prefixes: Mapping[str, str], typing: PathTyping) -> FamilyPath:

@@ -10,6 +10,7 @@ document may have, as far as it matters: none, one, or several; and which kinds 
 3. What cannot be followed is several texts of any kind: what is within `xs:any`, all axes that go sideways, up
    further than the parent, or along the document; and a schema in which too much could be reached.
 4. A position picks one at most for each node that is looked from. Nothing else in a predicate makes it less.
+5. All that is looked at counts as effort, since no schema and no path says beforehand how much that will be.
 """
 
 from __future__ import annotations
@@ -29,10 +30,13 @@ from palio.documents.structure import (
     WildcardParticle,
 )
 from palio.documents.xpath.expression import ANY_NODE, LocationStep, NameTest, NodeTest, asks_position
+from palio.model.effort import spend
 
 XSI: Final = "http://www.w3.org/2001/XMLSchema-instance"
 # Elements in one search; UBL's invoice has some 3,000. What is larger is not followed (3).
 MOST_SEARCHED: Final = 20_000
+# Steps that are counted for each particle, attribute or node that is looked at (`model.effort`).
+VISIT: Final = 10
 
 _OF_INSTANCES: Final = ("type", "nil", "schemaLocation", "noNamespaceSchemaLocation")
 
@@ -132,6 +136,7 @@ class SchemaReach:
 
     def _worth(self, node: SchemaNode, step: LocationStep, worth: Worth, single: bool) -> Amount:
         within = _Within(self._structure, step.test, worth, single)
+        spend(VISIT)
         match step.axis:
             case "self":
                 return worth(node) if self.passes(node, step.test) else NONE
@@ -175,6 +180,7 @@ class SchemaReach:
             return [DOCUMENT_NODE, *found, *([node] if axis == "ancestor-or-self" else [])]
         if node.sort == "document":
             return []
+        spend(VISIT * len(found))
         texts = self.next(found, LocationStep("child", NodeTest("text")))
         return [*found, *texts, _COMMENT, _INSTRUCTION]
 
@@ -208,6 +214,7 @@ class SchemaReach:
         changed = True
         while changed:
             changed = False
+            spend(VISIT * len(solved))
             for node in reversed(solved):
                 within = anywhere.children(node) if node.sort == "element" else self._children(node, anywhere)
                 if within != solved[node]:
@@ -304,10 +311,12 @@ class _Within:
     def _once(self, particle: SchemaParticle, known: dict[int, Amount]) -> Amount:
         match particle:
             case ElementParticle(elements):
+                spend(VISIT * len(elements))
                 return self.one_of(node for one in elements if self._wanted(node := SchemaNode("element", one)))
             case WildcardParticle(wildcard):
                 return self.one_of(self._let_in(wildcard))
             case _:
+                spend(VISIT * len(particle.parts))
                 parts = [self._particle(one, known) for one in particle.parts]
                 if not particle.choice:
                     return self.together(parts)
@@ -326,6 +335,7 @@ class _Within:
         """The elements that a wildcard lets in, if they are wanted."""
         test = self.test
         if not wildcard.skipped:
+            spend(VISIT * len(self._structure.elements()))
             declared = [one for one in self._structure.elements() if wildcard.allows(one.namespace)]
             wanted = [node for one in declared if self._wanted(node := SchemaNode("element", one))]
             yield from wanted
@@ -340,6 +350,7 @@ class _Within:
         if type.anything:
             return self._some_attributes(owner)
         test = self.test
+        spend(VISIT * (1 + len(type.attributes)))
         wanted = [
             SchemaNode("attribute", one, owner=owner)
             for one in type.attributes.values()

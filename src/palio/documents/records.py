@@ -25,7 +25,7 @@ import msgspec
 
 from palio.documents.errors import FamilyRefused, UnknownPath
 from palio.documents.family import MAX_PATHS, MAX_SCHEMA_BYTES, Family, FamilyPath
-from palio.documents.making import WantedPath, typed_path, typing_of
+from palio.documents.making import WantedPath, bounded, typed_path, typing_of
 from palio.model.errors import FilterError, PalioError
 
 FAMILIES: Final = "family"
@@ -140,7 +140,7 @@ class KnownFamily:
                 found: list[FamilyPath] = []
                 for one in self.added:
                     wanted = WantedPath.of(one.path)
-                    with suppress(UnknownPath, FamilyRefused, FilterError):
+                    with suppress(UnknownPath, FamilyRefused, FilterError), bounded(self.name):
                         found.append(typed_path(self.name, wanted, self.declared.prefixes, typing))
                 self._complete = self._with(found)
             return self._complete

@@ -28,6 +28,7 @@ from palio.documents.reach import (
     DOCUMENT_NODE,
     NONE,
     SEVERAL_TEXTS,
+    VISIT,
     Amount,
     SchemaNode,
     SchemaReach,
@@ -55,6 +56,7 @@ from palio.documents.xpath.expression import (
 )
 from palio.documents.xpath.path import XPath
 from palio.documents.xpath.writing import Naming, write_xpath
+from palio.model.effort import spend
 
 
 class PathTyping:
@@ -170,6 +172,7 @@ class PathTyping:
 
     def _may_hold(self, predicate: XPathExpression, node: SchemaNode) -> bool:
         """Whether a predicate can be true of a node. What it comes to is not looked at, only whether it can."""
+        spend(VISIT)
         match predicate:
             case XPathOperation("and", left, right):
                 return self._may_hold(left, node) and self._may_hold(right, node)

@@ -25,7 +25,7 @@ from palio.documents.changing import ChangedFamily
 from palio.documents.errors import FamilyRefused, UnknownFamily
 from palio.documents.family import MAX_PATHS, Family, FamilyPath
 from palio.documents.listing import ListedPath
-from palio.documents.making import WantedPath, typed_path, typing_of
+from palio.documents.making import WantedPath, bounded, typed_path, typing_of
 from palio.documents.records import (
     FAMILIES,
     PATHS,
@@ -129,7 +129,12 @@ class FamilyRegistry:
     async def listed_paths(self, name: str) -> tuple[ListedPath, ...]:
         """The paths that the schema of a family has, short ones first. Raises `UnknownFamily`."""
         declared = self.known(name).declared
-        return await self._in_thread(lambda: tuple(islice(self._typing(declared).paths(), MAX_SHOWN)))
+
+        def listed() -> tuple[ListedPath, ...]:
+            with bounded(name):
+                return tuple(islice(self._typing(declared).paths(), MAX_SHOWN))
+
+        return await self._in_thread(listed)
 
     async def reading(self, work: Callable[[Callable[[Family], PathTyping]], Result]) -> Result:
         """What comes of some work in the thread in which families are made, where their schemas are read."""
@@ -218,7 +223,8 @@ class FamilyRegistry:
         if not missing:
             return []
         typing = self._typing(declared)
-        return [typed_path(family.name, one, family.prefixes, typing) for one in missing]
+        with bounded(family.name):
+            return [typed_path(family.name, one, family.prefixes, typing) for one in missing]
 
     def _typing(self, family: Family) -> PathTyping:
         """In the maker's thread: what the schema of a family says; the last ones are kept."""
