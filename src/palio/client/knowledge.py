@@ -7,8 +7,10 @@ from typing import Any, Final
 
 import msgspec
 
+from palio.client.attaching import PALIO
 from palio.client.event import Event
 from palio.client.publishing import Confirmation
+from palio.client.selecting import filter_at
 from palio.client.session import ClientSession
 from palio.model.filter import Filter
 
@@ -34,6 +36,11 @@ async def current_documents(
     timeout: float | None,
 ) -> AsyncIterator[Event]:
     """The current documents that a filter selects, page by page."""
+    if isinstance(filter, str) and dialect == PALIO:
+        from palio.language.selections import needs_families  # noqa: PLC0415 (as in `filter_at`)
+
+        if needs_families(filter):
+            filter = await filter_at(session, filter, dialect, timeout)
     text = filter.source or str(filter) if isinstance(filter, Filter) else filter
     asked: dict[str, Any] = {"filter": text or "true", "dialect": dialect}
     asked |= _not_older(session, at_least, timeout)

@@ -8,7 +8,7 @@ import pytest
 import palio
 from palio import testing
 from palio.client.errors import RequestRefused
-from tests.broker.documents.cards import CARD, PRICE, card
+from tests.broker.documents.cards import CARD, PRICE, card, know_cards
 from tests.broker.gateway.calling import calling, problem
 from tests.security.world import World
 
@@ -201,6 +201,20 @@ async def test_who_may_publish_a_document_may_withdraw_it(tmp_path):
             await some.withdraw_document("card", "c1")
         assert [one["xml.key"] async for one in everything.documents()] == ["c1"]
     await broker.stop()
+
+
+async def test_documents_are_pulled_by_xpath():
+    async with calling() as (broker, session), palio.connect(broker.address) as client:
+        await know_cards(broker.running)
+        for n in range(4):
+            await client.publish_document(card(f"c{n}", price=n))
+        wanted = 'family card where xpath("/c:card/c:price") > 1 and card.code != "c3"'
+        assert [one["xml.key"] async for one in client.documents(wanted)] == ["c2"]
+        page = await (await session.get("/documents", params={"filter": wanted})).json()
+        assert [one["key"] for one in page["documents"]] == ["c2"]
+        with pytest.raises(RequestRefused, match="no family of documents called 'other'"):
+            await anext(client.documents("family other"))
+        await problem(await session.get("/documents?filter=family+other"), 404, "UnknownFamily")
 
 
 async def test_a_broker_without_a_journal_has_none():

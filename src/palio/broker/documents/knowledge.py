@@ -33,6 +33,7 @@ from palio.broker.extension import Extension, ExtensionRequest, Route
 from palio.broker.gateway.openapi import COMMON, Given, Operation, Parameter, good
 from palio.broker.gateway.parameters import read_number
 from palio.language import DIALECTS, PALIO, read_filter, require_dialect
+from palio.language.selections import needs_families
 from palio.model.cloudevents import flat_content_of
 from palio.model.errors import NotAllowed, WrongParameter
 from palio.model.filter import Filter
@@ -222,7 +223,12 @@ class KnowledgeBase:
         return Response(found.envelope.notification.payload or b"", 200, headers, XML)
 
     async def _list_shown(self, call: Call) -> DocumentsShown:
-        question = _converted(_question_of(call, LIST), SelectionQuestion, parameters=True)
+        from palio.broker.gateway.selections import plain_text  # noqa: PLC0415 (only with HTTP)
+
+        given = _question_of(call, LIST)
+        if needs_families(given.get("filter", "")):
+            given["filter"] = await plain_text(given["filter"], call.enter, given.get("dialect", PALIO))
+        question = _converted(given, SelectionQuestion, parameters=True)
         wanted = read_wanted_filter(question)
         page = await self.select(question, wanted, call.principal)
         return await asyncio.to_thread(_shown_page, page)
