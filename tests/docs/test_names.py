@@ -14,7 +14,7 @@ from palio.model.errors import PalioError
 # Where the names of a page are looked for. A program that uses the client needs nothing but `palio`.
 DOCUMENTS = (
     *("palio", "palio.documents", "palio.broker.documents.readers"),
-    "palio.broker.documents.errors",
+    *("palio.broker.documents.errors", "palio.documents.stages"),
 )
 ROOMS = {
     "http.md": (*DOCUMENTS, "palio.broker.gateway.origin_guard"),
@@ -28,7 +28,8 @@ ROOMS = {
         "palio.protocol.frames",
     ),
 }
-FILES = ("toml", "db", "event")  # palio.toml is a file, palio.event a kind of CloudEvents
+# palio.toml is a file, palio.event a kind of CloudEvents, palio.stages a group of entry points.
+FILES = ("toml", "db", "event", "stages")
 NOTICES = (
     "notice",
     "origin",

@@ -35,6 +35,7 @@ from palio.broker.documents.registry import FamilyRegistry
 from palio.broker.documents.requests import FamilyRequests
 from palio.broker.documents.sampling import DocumentSampling
 from palio.broker.documents.selecting import SelectionReading
+from palio.broker.documents.staging import DocumentStaging
 from palio.broker.documents.withdrawing import Withdrawing
 from palio.broker.documents.workers import DocumentWorkers
 from palio.broker.extension import Extensions, Installer
@@ -53,6 +54,7 @@ from palio.broker.settings import Settings, require_safe, split_address
 from palio.broker.storing import StoreBridge
 from palio.broker.thinking import Stacks
 from palio.broker.tls import ServerTls
+from palio.documents.stages import load_stages
 from palio.matching.hints import Hints
 from palio.routing.clients import NoJournal
 from palio.routing.configuration import Configuration
@@ -154,7 +156,10 @@ class BrokerServer:
         self.knowledge = KnowledgeBase(self)
         self.documents = DocumentPublishing(
             DocumentWorkers(settings.documents.workers),
-            Withdrawing(self.families.read, self.current_documents, settings.name).read,
+            DocumentStaging(
+                load_stages(settings.documents.stages),
+                Withdrawing(self.families.read, self.current_documents, settings.name).read,
+            ),
             self.publishers.registrations.require,
             guard,
             intake,

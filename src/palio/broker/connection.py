@@ -114,6 +114,8 @@ class BrokerConnection(asyncio.Protocol):
         self._waiting_bytes = 0
         self._thought: Thought | None = None
         self._held = 0  # bytes of a message that is worked on elsewhere, and behind which all others wait
+        # Documents that are being confirmed: by number of the request, how many events were made of each.
+        self.made: dict[int, tuple[int, ...]] = {}
         self._due: Callable[[Meter], None] | None = None  # how it goes on with that message
         self._lost_for: tuple[Exception | None] | None = None  # gone, and what it has said is still being heard
         self.account: Hashable = self  # where what is held for it is counted, and how much was

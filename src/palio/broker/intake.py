@@ -28,7 +28,7 @@ from palio.protocol.frames import MAX_EVENT
 from palio.protocol.greeting import Role
 from palio.protocol.inquiries import Inspect, Inspected, Watch
 from palio.protocol.peers import Forward, Update
-from palio.protocol.requests import Advertise, Publish, Refused, Subscribe
+from palio.protocol.requests import Advertise, Publish, PublishDocuments, Published, Refused, Subscribe
 from palio.protocol.subjects import subject_of
 from palio.routing.considering import AT_ONCE, in_pieces
 from palio.routing.occurrences import PublishPart
@@ -147,6 +147,15 @@ class Intake:
         self._act(
             _parts(read, size, self._at_once(connection)), connection, meter, operation, are_documents=True
         )
+
+    def nothing_to_publish(
+        self, connection: BrokerConnection, message: PublishDocuments, operation: OpenOperation | None
+    ) -> None:
+        """Answers for documents of which nothing was made that could be published."""
+        self._operations.told(operation)
+        if message.number:
+            none = (0,) * len(message.notifications)
+            connection.say(Published(message.number, self._settings.name, 0, none))
 
     def _at_once(self, connection: BrokerConnection) -> int:
         return AT_ONCE_CROWDED if connection.broker.scheduler.is_crowded else AT_ONCE_ALONE

@@ -20,6 +20,7 @@ from palio.broker.border import bounced
 from palio.broker.connection import BrokerConnection
 from palio.broker.counts import BrokerCounts
 from palio.broker.documents.current import with_documents
+from palio.broker.documents.staging import confirmed_documents
 from palio.broker.host import Host
 from palio.broker.notices import Notices
 from palio.broker.operations import OperationLog
@@ -36,7 +37,7 @@ from palio.protocol.encoding import encode_envelopes
 from palio.protocol.envelope import Envelope
 from palio.protocol.frames import MAX_FRAME
 from palio.protocol.inquiries import Requested, Respond
-from palio.protocol.requests import Refused
+from palio.protocol.requests import Published, Refused
 from palio.protocol.vocabulary import OPTIONAL
 from palio.routing.durable.effects import STORE_EFFECTS, Append, Hand, Read, ReportGap
 from palio.routing.effects import CloseLink, Deliver, Effect, Reply, Send, SetTimer, SharedChanged, SharedReady
@@ -215,8 +216,11 @@ class EffectRunner:
             return
         if type(effect.answer) in OPTIONAL and type(effect.answer).__name__.lower() not in connection.knows:
             return  # the other end would take it for an error, and leave
+        given = effect.answer
+        if connection.made and (counts := connection.made.pop(getattr(given, "number", 0), None)) is not None:
+            given = confirmed_documents(given, counts) if type(given) is Published else given
         try:
-            answer = answered(effect.answer, connection.principal)
+            answer = answered(given, connection.principal)
         except UnlistedMessage as problem:
             self._withhold(problem, connection)
             return

@@ -1,6 +1,6 @@
 """`DocumentPublishing`: what clients publish as XML is read, and then published as any notification.
 
-    PublishDocuments ──guard──> workers ──guard──> Publish, as of any client
+    PublishDocuments ──guard──> workers: stages, reading ──guard──> Publish, as of any client
 
 1. What has come behind a message on its connection waits until its documents are read: a session's events keep
    their order, whatever they are.
@@ -17,8 +17,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
+from palio.broker.documents.staging import DocumentStaging
 from palio.broker.documents.workers import DocumentWorkers, ReadingJob
 from palio.documents.reserved import FAMILY
+from palio.documents.stages import StageRoom
 from palio.model.effort import Meter
 from palio.model.errors import PalioError
 from palio.model.notification import Notification
@@ -37,16 +39,16 @@ class DocumentPublishing:
     def __init__(
         self,
         workers: DocumentWorkers,
-        read: Callable[[Notification], Notification],
+        staging: DocumentStaging,
         require: Callable[[Value | None, str], None],
         guard: RequestGuard,
         intake: Intake,
     ) -> None:
-        """`read` says what a notification is once the document in it has been read; it is called in threads.
-        `require` raises what is said to a principal who may not publish documents of a family.
+        """`staging` says what comes of a document, in threads. `require` raises what is said to a principal who
+        may not publish documents of a family.
         """
         self._workers = workers
-        self._read = read
+        self._staging = staging
         self._require = require
         self._guard = guard
         self._intake = intake
@@ -60,22 +62,31 @@ class DocumentPublishing:
             self._intake.refuse(connection, message, problem, operation)
             return
 
-        def done(read: list[Notification], problem: Exception | None) -> None:
+        def done(read: list[list[Notification]], problem: Exception | None) -> None:
             connection.go_on(lambda meter: publish(read, problem, meter))
 
-        def publish(read: list[Notification], problem: Exception | None, meter: Meter) -> None:
+        def publish(read: list[list[Notification]], problem: Exception | None, meter: Meter) -> None:
             try:
                 if problem is not None:
                     raise problem
-                for one in read:
+                made = [one for several in read for one in several]
+                for one in made:
                     self._require(one.attributes.get(FAMILY), connection.principal.name)
-                several = Publish(tuple(read), message.number, message.publisher)
-                self._intake.publish_read(connection, several, size, meter, operation)
+                counts = tuple(map(len, read))
+                if not made:
+                    self._intake.nothing_to_publish(connection, message, operation)
+                    return
+                if message.number and counts.count(1) < len(counts):
+                    connection.made[message.number] = counts
+                several = Publish(tuple(made), message.number, message.publisher)
+                there = max(size, sum([one.body.size for one in made]))
+                self._intake.publish_read(connection, several, there, meter, operation)
             except PalioError as refused:
                 self._intake.refuse(connection, message, refused, operation)
 
-        connection.hold(size)
-        steps = [partial(self._read, one) for one in message.notifications]
+        connection.hold(size + self._staging.room(size))
+        room, who = StageRoom(size), connection.principal.name
+        steps = [partial(self._staging.run, one, who, room) for one in message.notifications]
         self._workers.add(ReadingJob(connection.owner, steps, done, size))
 
     def stop(self) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import msgspec
 
+from palio.documents.stages import StageSetting
 from palio.language import PALIO
 from palio.model.values import MAX_PAYLOAD_BYTES
 
@@ -18,3 +19,4 @@ class DocumentSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, 
     keep: str = ""  # of all brokers, the current documents that this filter selects
     dialect: str = PALIO  # what it is written in
     size: Annotated[int, msgspec.Meta(ge=1, le=MAX_PAYLOAD_BYTES)] = MAX_PAYLOAD_BYTES  # bytes of one document
+    stages: tuple[StageSetting, ...] = ()  # what documents go through before they are read, in this order

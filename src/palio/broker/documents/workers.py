@@ -32,21 +32,21 @@ _MOST_TOGETHER: Final = 16
 class ReadingJob:
     """Documents of one message of that `size`, which are read one after the other, for one owner.
 
-    `done` is called in the event loop, with what was read, or with what is wrong with the first that cannot be.
+    `done` is called in the event loop, with what was read of each, or with what is wrong with the first one.
     """
 
     def __init__(
         self,
         owner: Hashable,
-        steps: Sequence[Callable[[], Notification]],
-        done: Callable[[list[Notification], Exception | None], None],
+        steps: Sequence[Callable[[], list[Notification]]],
+        done: Callable[[list[list[Notification]], Exception | None], None],
         size: int = _TOGETHER,
     ) -> None:
         self.owner = owner
         self.size = size
         self.done = done
         self._steps = steps
-        self._read: list[Notification] = []
+        self._read: list[list[Notification]] = []
         self._problem: Exception | None = None
 
     def turn(self, until: float) -> None:

@@ -123,6 +123,8 @@ EXAMPLE = """\
 #size = 1048576
 #keep = ""
 #dialect = "palio"
+# What documents go through before they are read, in this order, as installed packages bring it (palio.stages).
+#stages = []
 
 # HTTP beyond health and metrics: bytes of one request, and of all that are being read; seconds until it must
 # have come, between signs of life on an event stream, and until a reader that takes nothing is cut off.
