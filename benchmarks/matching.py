@@ -25,6 +25,8 @@ of three rounds.
 
 `--texts` measures filters of other conditions (`benchmarks/texts.py`).
 
+`--beside` measures conditions about texts and lists beside what they are measured by (`benchmarks/beside.py`).
+
 `--threads` measures instead how much faster two threads match two tables than one thread does both, turn by
 turn.
 
@@ -51,7 +53,7 @@ from rich.console import Console
 from rich.table import Table
 
 import palio
-from benchmarks import news
+from benchmarks import beside, news
 from benchmarks import texts as other_conditions
 from benchmarks.counting import Yardstick
 from benchmarks.workloads import WORKLOADS, FilterMaker, Workload, events, filter_text, subscriptions, table
@@ -443,6 +445,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--shares", type=float, nargs="*", help=f"shares of matching filters; default: {SHARES}"
     )
     parser.add_argument("--texts", action="store_true", help="filters about texts, types and times alone")
+    parser.add_argument("--beside", action="store_true", help="texts and lists beside other ways and operators")
     parser.add_argument("--threads", action="store_true", help="two tables by two threads, and by one")
     parser.add_argument("--workload", nargs="+", choices=NAMES, default=list(NAMES))
     parser.add_argument("--events", type=int, default=EVENTS)
@@ -451,6 +454,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
         console = Console(width=120)
         _machine(console, chosen.events)
         other_conditions.run(chosen.filters or other_conditions.SIZES, chosen.events, console)
+        return
+    if chosen.beside:
+        console = Console(width=120)
+        _machine(console, chosen.events)
+        beside.run(chosen.filters or beside.SIZES, chosen.events, console)
         return
     if chosen.threads:
         for size in chosen.filters or [SHARE_SIZE]:

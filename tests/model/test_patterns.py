@@ -219,6 +219,12 @@ def test_patterns_differ_by_all_that_they_say():
             "A[a = 1] then B[a > foo] within 5 s",
             "Column 21: expected a value, found `foo`. A string is written in",
         ),
+        (
+            "A[a = 1] then B[a * b > 5] within 5 s",
+            "Column 19: expected a comparison such as `>`, found `*`. In a pattern only the right side of a",
+        ),
+        ("A[a = 1] then B[a -1 > 5] within 5 s", "Column 19: expected a comparison such as `>`, found `-1`."),
+        ("A[lower(a) = 'x'] within 5 s", "Column 8: a step of a pattern calls no functions such as `lower`."),
         ("A[a = 1] then B[A.a > 5] within 5 s", "Column 17: a comparison begins with an attribute of its own"),
         ("A[a = 1] then B[a > 1 * 2] within 5 s", "Column 21: this is a constant, and is written as one."),
         (

@@ -112,6 +112,34 @@ static void *grow_to(void *memory, size_t *capacity, size_t needed, size_t item)
     return memory;
 }
 
+/* Whether two runs of bytes are the same. Most have a few: to call the library's takes longer than to look. */
+INLINE int same_bytes(const void *left, const void *right, size_t length) {
+    const uint8_t *one = left, *other = right;
+    uint64_t a, b;
+    uint32_t c, d;
+    if (length >= 8) {
+        for (size_t at = 0; at + 8 < length; at += 8) {
+            memcpy(&a, one + at, 8);
+            memcpy(&b, other + at, 8);
+            if (a != b) return 0;
+        }
+        memcpy(&a, one + length - 8, 8);
+        memcpy(&b, other + length - 8, 8);
+        return a == b;
+    }
+    if (length >= 4) {
+        uint32_t e, f;
+        memcpy(&c, one, 4);
+        memcpy(&d, other, 4);
+        memcpy(&e, one + length - 4, 4);
+        memcpy(&f, other + length - 4, 4);
+        return (c == d) & (e == f);
+    }
+    while (length--)
+        if (one[length] != other[length]) return 0;
+    return 1;
+}
+
 /* How many events of a batch are matched together. */
 #ifndef TILE
 #define TILE 256u

@@ -140,7 +140,7 @@ static int program_holds(const uint8_t *program, uint32_t parts, Value value, ui
             return flips_hold(node, value);
         case NODE_ENDS_WITH: {
             uint32_t length = load_word(node + 12);
-            yes = length <= value.length && (!length || !memcmp(value.as.text + (value.length - length), node + 16, length));
+            yes = length <= value.length && same_bytes(value.as.text + (value.length - length), node + 16, length);
             break;
         }
         case NODE_CONTAINS:

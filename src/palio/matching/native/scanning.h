@@ -76,7 +76,7 @@ static void scan_text(Index *index, Workspace *work, uint32_t number, uint32_t k
             work->steps++;
             if (factor->gram_at > sighting.place || factor->length > length || start > length - factor->length) continue;
             if (factor->kind != kind || factor->attribute != number) continue; /* another gram with this hash */
-            if (!memcmp(index->arena.words.items + factor->payload, text + start, factor->length))
+            if (same_bytes(index->arena.words.items + factor->payload, text + start, factor->length))
                 note_hit(index, work, one, event);
         }
     }

@@ -38,14 +38,17 @@ static const uint8_t *text_find_long(const uint8_t *text, const uint8_t *end, co
     }
 }
 
-/* The first place from `text` on, and before `stop`, at which a part of at least two bytes begins and ends as it should. */
+/* The first place from `text` on, and before `stop`, at which a part of at least two bytes has its first two and its last:
+   few places are looked at in vain. */
 INLINE const uint8_t *next_likely(const uint8_t *text, const uint8_t *stop, const uint8_t *part, uint32_t length) {
 #if defined(__SSE2__)
-    const __m128i first = _mm_set1_epi8((char)part[0]), last = _mm_set1_epi8((char)part[length - 1]);
+    const __m128i first = _mm_set1_epi8((char)part[0]), second = _mm_set1_epi8((char)part[1]);
+    const __m128i last = _mm_set1_epi8((char)part[length - 1]);
     for (; stop - text >= 16; text += 16) {
         const __m128i begins = _mm_cmpeq_epi8(first, _mm_loadu_si128((const __m128i *)text));
+        const __m128i goes_on = _mm_cmpeq_epi8(second, _mm_loadu_si128((const __m128i *)(text + 1)));
         const __m128i ends = _mm_cmpeq_epi8(last, _mm_loadu_si128((const __m128i *)(text + length - 1)));
-        const unsigned both = (unsigned)_mm_movemask_epi8(_mm_and_si128(begins, ends));
+        const unsigned both = (unsigned)_mm_movemask_epi8(_mm_and_si128(_mm_and_si128(begins, goes_on), ends));
         if (both) return text + LOWEST_BIT(both);
     }
 #endif
@@ -63,7 +66,7 @@ static const uint8_t *text_find(const uint8_t *text, const uint8_t *end, const u
     if (length == 1) return memchr(text, part[0], (size_t)(end - text));
     for (stop = end - length + 1; (text = next_likely(text, stop, part, length)) != NULL; text++) {
         ++*steps;
-        if (!memcmp(text, part, length)) return text;
+        if (same_bytes(text, part, length)) return text;
     }
     return NULL;
 }
@@ -89,7 +92,7 @@ static int segment_holds(GlobReader *reader, const uint8_t *text, const uint8_t 
     uint32_t runs = glob_word(reader), length;
     const uint8_t *run = glob_run(reader, &length);
     ++*steps;
-    if (length > (size_t)(end - text) || (length && memcmp(text, run, length))) return 0;
+    if (length > (size_t)(end - text) || !same_bytes(text, run, length)) return 0;
     text += length;
     if (runs == 1) return text == end;
     for (; runs > 2; runs--) {
@@ -99,7 +102,7 @@ static int segment_holds(GlobReader *reader, const uint8_t *text, const uint8_t 
         text += length;
     }
     run = glob_run(reader, &length);
-    return length <= (size_t)(end - text) && (!length || !memcmp(end - length, run, length));
+    return length <= (size_t)(end - text) && same_bytes(end - length, run, length);
 }
 
 /* Where the segment that begins at a place of a text ends. */

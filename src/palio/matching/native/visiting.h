@@ -14,6 +14,16 @@
 #define GROUPS_AHEAD 16u   /* for what a group says of its records, and again as many for the group itself */
 #define LINE_WORDS 16u
 #define LINES_AHEAD 4u     /* of a group's records */
+#define RECORDS_AHEAD 8u   /* of a group, whose programs are asked for before it is visited; then each for as many further on */
+
+/* Ask for what a record has to be asked. */
+INLINE void ask_for_program(const Index *index, const uint32_t *record) {
+    const uint32_t *program;
+    if (!programs_of(record)) return;
+    program = program_at(index, record[record_words(record) - programs_of(record)]);
+    PREFETCH(program);
+    PREFETCH(program + LINE_WORDS);
+}
 
 /* The loose records of a group that an event satisfies. */
 static void check_loose(const Index *index, Workspace *work, const Group *group, uint32_t event) {
@@ -95,13 +105,12 @@ INLINE void ask_for_groups(const Index *index, const Probe *probe, const Probe *
     }
 }
 
-/* Ask for what the first loose record of a group has to be asked. */
-INLINE void ask_for_program(const Index *index, const Group *group) {
-    const uint32_t *record = loose_records(index, group);
-    if (!group->chunk || !programs_of(record)) return;
-    record += record_words(record) - programs_of(record);
-    PREFETCH(program_at(index, record[0]));
-    PREFETCH(program_at(index, record[0]) + LINE_WORDS);
+/* Ask for what the first loose records of a group have to be asked. */
+INLINE void ask_for_records(const Index *index, const Group *group) {
+    const uint32_t *record = loose_records(index, group), *end = loose_end(index, group);
+    if (!group->chunk) return;
+    PREFETCH(index->values.items + group->key);
+    for (unsigned i = 0; i < RECORDS_AHEAD && record < end; i++, record += record_words(record)) ask_for_program(index, record);
 }
 
 /* The groups of the factors and elements that an event has; there may be many, side by side in one list. */
@@ -111,7 +120,7 @@ static void visit_hits(const Index *index, Workspace *work, uint32_t event) {
         if (end - hit > (ptrdiff_t)(2 * GROUPS_AHEAD)) PREFETCH(index->groups.items + hit[2 * GROUPS_AHEAD].group);
         if (end - hit > (ptrdiff_t)GROUPS_AHEAD)
             PREFETCH(index->arena.words.items + index->groups.items[hit[GROUPS_AHEAD].group].chunk);
-        if (end - hit > (ptrdiff_t)(GROUPS_AHEAD / 2)) ask_for_program(index, index->groups.items + hit[GROUPS_AHEAD / 2].group);
+        if (end - hit > (ptrdiff_t)(GROUPS_AHEAD / 2)) ask_for_records(index, index->groups.items + hit[GROUPS_AHEAD / 2].group);
         if (hit->group) visit(index, work, hit->group, event);
     }
 }

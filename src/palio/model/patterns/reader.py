@@ -395,6 +395,8 @@ class PatternReader(Reader):
         return Aggregate(function, step, attribute, step == self._step)
 
     def test(self, demanded: Kind | None, name: str) -> Expression:
+        if self._step is not None:
+            self._refuse_residual(name)
         if self._step is None or not (self.kind == "symbol" and self.token in COMPARISONS):
             return super().test(demanded, name)
         operator = self.token
@@ -415,6 +417,21 @@ class PatternReader(Reader):
         if demanded is not None:
             self.fail_at(start, "a type is demanded only where the other side is a constant.")
         return Condition(name, Constraint(operator, computed))
+
+    def _refuse_residual(self, name: str) -> None:
+        """Say where computing has its place in a pattern, if an attribute is followed by it here."""
+        if self.kind == "symbol" and self.token == "(":
+            self.fail(
+                f"a step of a pattern calls no functions such as `{name[:40]}`.",
+                f"In steps there are + - * / and {', '.join(sorted(AGGREGATES))}; a filter may call functions.",
+            )
+        signed = self.kind == "number" and self.raw[0] in "+-"
+        if signed or (self.kind == "symbol" and self.token in ("+", "-", "*", "/")):
+            self.fail(
+                f"expected a comparison such as `>`, found {self.found()}.",
+                "In a pattern only the right side of a comparison is computed, and attributes have their step: "
+                f"{self._step}[{name[:40]} > 2 * {self._step}.bid].",
+            )
 
     def sum(self) -> Computed:
         left = self.product()
