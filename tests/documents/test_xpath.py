@@ -123,6 +123,8 @@ def test_names_without_a_prefix_are_in_the_default_namespace_if_there_is_one():
         ("/a[", 4, "the end stands where a name is expected"),
         ("/a[b", 5, "`]` is missing for `[` in column 3"),
         ("/a b", 4, "`b` stands where the expression is at its end"),
+        ("/a = '\x13'", 7, "XML has no character U+0013"),
+        ("//a\ufffe", 4, "XML has no character U+FFFE"),
         ("/a[. = $x]", 8, "there are no variables"),
         ("cont(/a)", 1, "Did you mean `count`?"),
         ("/a/count(b)", 4, "functions do not stand behind an axis"),

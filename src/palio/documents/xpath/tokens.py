@@ -28,6 +28,7 @@ _TOKEN = re.compile(
     |(?P<symbol>::|//|\.\.|!=|<=|>=|[()\[\]@,./|+\-=<>*])""",
     re.VERBOSE,
 )
+_NO_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _EITHER = frozenset(("and", "or", "div", "mod", "*"))
 _OPERATOR_SYMBOLS = frozenset(("|", "+", "-", "=", "!=", "<", "<=", ">", ">="))
 _NO_OPERAND = frozenset(("@", "::", "(", "[", ",", "/", "//"))
@@ -46,6 +47,9 @@ def tokens(text: str) -> list[XPathWord]:
     if len(text) > MAX_CHARACTERS:
         problem = f"the expression has {len(text):,} characters; the limit is {MAX_CHARACTERS:,}."
         raise XPathSyntaxError(text[:MAX_CHARACTERS], MAX_CHARACTERS, problem)
+    if (strange := _NO_XML.search(text)) is not None:
+        problem = f"XML has no character U+{ord(strange[0]):04X}."
+        raise XPathSyntaxError(text, strange.start() + 1, problem, "Leave it out: no document has it.")
     found: list[XPathWord] = []
     at = 0
     while at < len(text):
