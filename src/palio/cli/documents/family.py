@@ -263,7 +263,7 @@ def remove(name: Name, server: Server = None, yes: Yes = False, here: Here = Fal
 Address = Annotated[str, option("TEXT", "Which of several publishers of yours; empty if it is one.")]
 
 
-@app.command("register", epilog=help_epilog("palio family register note"))
+@app.command("register", epilog=help_epilog("palio family register card"))
 def register(name: Name, address: Address = "", server: Server = None) -> None:
     """Be a publisher of documents of a family, at all brokers, until it is withdrawn.
 
@@ -273,14 +273,14 @@ def register(name: Name, address: Address = "", server: Server = None) -> None:
     write_line(with_client(server, lambda client: client.families.register(name, address)))
 
 
-@app.command("withdraw", epilog=help_epilog("palio family withdraw note"))
+@app.command("withdraw", epilog=help_epilog("palio family withdraw card"))
 def withdraw(name: Name, address: Address = "", server: Server = None) -> None:
     """Be no publisher of documents of a family any more, as `register` made you one."""
     with_client(server, lambda client: client.families.withdraw(name, address))
     say(f"Not registered for {name} any more.")
 
 
-@app.command("publishers", epilog=help_epilog("palio family publishers note"))
+@app.command("publishers", epilog=help_epilog("palio family publishers card"))
 def publishers(name: Name, server: Server = None, as_json: AsJson = False) -> None:
     """Show who is registered as a publisher of documents of a family."""
     rows = with_client(server, lambda client: client.families.publishers(name))

@@ -30,7 +30,6 @@ EPILOG = help_epilog(
     """palio explain 'symbol in ("ACME", "PALI")' examples/events.jsonl --line 2""",
     "palio explain @desk-7 examples/event.json",
     """echo '{"price": "101"}' | palio explain 'price > 100' - --json""",
-    "palio explain 'family card where card.price < 10' examples/xml/c1.xml --family examples/xml/card.json",
     """palio explain --dialect mqtt 'a/+?n>10' '{"topic": "a/b", "n": 12}'""",
 )
 
