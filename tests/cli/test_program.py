@@ -59,13 +59,13 @@ STOPPED = (
     *(f"palio journal {name}" for name in ("trim --store", "verify", "backup", "restore")),
     "palio audit --store",
 )
-# These talk to a broker until they are stopped, which tests/cli/test_audit.py does.
-FOLLOWING = "palio audit --follow"
+# These talk to a broker until they are stopped, which tests/cli/test_audit.py and tests/folders do.
+FOLLOWING = ("palio audit --follow", "palio files")
 # These talk to a broker.
 TALKING = (
     *("pub", "sub", "advertise", "request", "reply", "replay", "backtest", "trace", "stats", "peers", "forget"),
     *("clients", "subs", "top", "dlq", "context", "config", "network status", "explain @", "token", "rights"),
-    *("journal", "audit", "family", "doc"),
+    *("journal", "audit", "family", "files", "doc"),
     "patterns -p examples/patterns.jsonl --timeout",
 )
 
@@ -175,14 +175,16 @@ def test_the_examples_that_talk_to_a_broker_run_against_one(shown, tmp_path, com
         live.broker.families.tell([CARD])
         for number in (1, 2):
             (tmp_path / f"card-{number}.xml").write_bytes(card(f"card-{number}"))
+        (tmp_path / "orders").mkdir()
         (tmp_path / "network.toml").write_text(f'brokers = 2\ndata = "{tmp_path}/network"\n')
         for example in filter(talks, shown):
-            if example.startswith((*STOPPED, FOLLOWING)):
+            if example.startswith(STOPPED) or (example.startswith(FOLLOWING) and "--once" not in example):
                 continue
             there = shortened(example, tmp_path).replace("palio.db", f"/{tmp_path}/siena/palio.db")
             there = there.replace("examples/network.toml", f"{tmp_path}/network.toml")
             there = there.replace("palio://127.0.0.1:7070", f"palio://{live.server}")
             there = re.sub(r"\b(card-\d\.xml)", rf"{tmp_path}/\1", there)
+            there = there.replace("--in orders", f"--in {tmp_path}/orders")
             code, said, errors = run_example(there, command, environment | settings)
             said += errors
             assert code in (0, 1), (example, said)
