@@ -33,6 +33,7 @@ from palio.documents.family import (
     PathKind,
     SchemaFile,
 )
+from palio.documents.libxml import etree_module
 from palio.documents.schemas import XSD, SchemaSource, read_sources
 from palio.documents.typing import PathTyping
 from palio.documents.xpath import BOOLEAN, NODES, NUMBER, LocationPath, NameTest, XPath, read_path
@@ -108,14 +109,15 @@ def make_family(
 ) -> Family:
     """A family that is right in all that this module's head says. With `tried`, its schemas were tried before.
 
-    Raises `FamilyRefused`, `SchemaRefused`, `UnknownPath`, `XPathSyntaxError`, `XPathTooLong` and
-    `XPathTooCostly`.
+    Raises `FamilyRefused`, `SchemaRefused`, `UnknownPath`, `XPathSyntaxError`, `XPathTooLong`, `XPathTooCostly`
+    and `MissingDependency`.
     """
     if not _NAME.fullmatch(name) or name in _RESERVED:
         said = (
             f"Its name must be up to {MAX_NAME} letters, digits and _, beginning with a letter, and not `xml`."
         )
         raise FamilyRefused(name, said)
+    etree_module()  # without it, nobody could read a document of it
     if schemas and not tried:
         try_schemas(tuple(schemas))
     sources = read_sources(tuple(schemas)) if schemas else ()

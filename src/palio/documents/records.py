@@ -26,7 +26,7 @@ import msgspec
 from palio.documents.errors import FamilyRefused, UnknownPath
 from palio.documents.family import MAX_PATHS, MAX_SCHEMA_BYTES, Family, FamilyPath
 from palio.documents.making import WantedPath, bounded, typed_path, typing_of
-from palio.model.errors import FilterError, PalioError
+from palio.model.errors import FilterError, MissingDependency, PalioError
 
 FAMILIES: Final = "family"
 PATHS: Final = "family.path"
@@ -132,13 +132,19 @@ class KnownFamily:
 
     def complete(self) -> Family:
         """The family with all its paths. Where the schema is another one than a path was added for, it is read,
-        which may take a while; a path that means nothing there any more is left out.
+        which may take a while; a path that means nothing there any more is left out, and so is one that cannot
+        be looked for, where there is no lxml.
         """
         with self._lock:
             if self._complete is None:
-                typing = typing_of(self.declared)
-                found: list[FamilyPath] = []
+                found = [one.path for one in self.added if one.basis == self.basis]
+                try:
+                    typing = typing_of(self.declared)
+                except MissingDependency:
+                    return self._with(found)
                 for one in self.added:
+                    if one.basis == self.basis:
+                        continue
                     wanted = WantedPath.of(one.path)
                     with suppress(UnknownPath, FamilyRefused, FilterError), bounded(self.name):
                         found.append(typed_path(self.name, wanted, self.declared.prefixes, typing))

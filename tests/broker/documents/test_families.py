@@ -1,6 +1,8 @@
 """Families over sockets: added at one broker, known to all, also to those that join later or begin again."""
 
 import asyncio
+import sys
+import threading
 
 import pytest
 
@@ -10,6 +12,8 @@ from palio import testing
 from palio.broker.broker import BrokerServer
 from palio.broker.documents import requests, sampling
 from palio.broker.settings import Settings
+from palio.documents import making
+from palio.model.errors import MissingDependency
 from tests.broker.documents.cards import card
 from tests.broker.documents.schema_of_cards import CARD_SCHEMA, WANTED
 from tests.broker.test_sharing import line, start, stop
@@ -330,3 +334,38 @@ async def test_families_are_listed_page_by_page(monkeypatch):
             assert [one["name"] for one in await client.families.ls()] == names[:count]
             await client.families.add(name, paths=[f"/{name}/to"], key=[f"/{name}/@id"])
         assert [one["name"] for one in await client.families.ls()] == names
+
+
+async def test_others_are_served_while_a_schema_is_tried(monkeypatch):
+    begun, go_on = threading.Event(), threading.Event()
+
+    def slow(schemas):
+        begun.set()
+        go_on.wait(20)
+
+    async with testing.broker() as address, palio.connect(address) as client:
+        await client.families.add("card", **WANTED)
+        monkeypatch.setattr(making, "try_schemas", slow)
+        async with palio.connect(address) as other:
+            adding = asyncio.create_task(other.families.add("other", **WANTED | {"root": "card"}))
+            await asyncio.to_thread(begun.wait, 20)
+            await client.publish({"n": 1})
+            await client.publish_document(card())
+            assert len(await client.families.ls()) == 1
+            waiting = asyncio.create_task(client.families.add_paths("card", ["/card/stock"]))
+            await client.families.add_paths("card", ["/card/price"])
+            assert not adding.done()
+            assert not waiting.done()
+            go_on.set()
+            assert len((await waiting)["paths"]) == 3
+            with pytest.raises(palio.RequestRefused, match="are of 'card' already"):
+                await adding
+
+
+async def test_where_there_is_no_lxml_families_are_known_and_none_is_made(monkeypatch):
+    async with testing.broker() as address, palio.connect(address) as client:
+        made = await client.families.add("card", **WANTED)
+        monkeypatch.setitem(sys.modules, "lxml", None)
+        with pytest.raises(MissingDependency, match=r"palio\[xml\]"):
+            await client.families.add("other", paths=["/other/a"], key=["/other/@id"])
+        assert await client.families.ls() == [made]
