@@ -177,10 +177,7 @@ class StoreBridge:
     def _is_completed_later(self, message: Any) -> bool:
         """Whether documents in what was found have to be completed before it is handled."""
         assert self.completions is not None
-        if not self.completions.is_meant(message.token):
-            return False
-        if type(message) is not Found:
-            self.completions.failed(message.token)
+        if not self.completions.is_meant(message):
             return False
         task = self._loop.create_task(self._complete(message))
         self._completing_documents.add(task)

@@ -8,6 +8,7 @@ import palio
 from palio import testing
 from palio.documents.family import Family, FamilyPath
 from palio.documents.making import WantedPath
+from palio.model.errors import FilterTooLarge
 from palio.model.filter import Filter
 from tests.broker.documents.cards import CARD, card
 
@@ -122,4 +123,25 @@ async def test_what_a_family_refuses_now_stays_as_it_was():
         broker.running.completions.tell([family])
         found = [one async for one in client.replay("exists(xml.family)")]
         assert [(one["xml.key"], STOCK in one) for one in found] == [("c1", False), ("c2", False)]
+    await broker.stop()
+
+
+async def test_what_is_too_large_to_be_widened_is_asked_for_as_a_whole(monkeypatch):
+    broker = await started("one", EARLY)
+    async with palio.connect(broker.address) as client:
+        await (await client.subscribe("n = -1", durable="hold")).ready(10)
+        for n in range(6):
+            await client.publish_document(card(f"c{n}", brand="Acme" if n % 2 else "Zeta"), {"n": n})
+            await client.publish({"n": n})
+        await add_paths(broker.running)
+        wanted = Filter.parse(f'`{BRAND}` has "Acme" and n > 2 or n = 4 and absent(xml.family)')
+        plain = [said(one) async for one in client.replay(wanted)]
+        assert [one["n"] for one, _ in plain] == [3, 4, 5]
+
+        def too_large(self, other):
+            raise FilterTooLarge(limit=1, got=2, what="bytes")
+
+        monkeypatch.setattr(Filter, "union", too_large)
+        broker.running.completions._wider.clear()
+        assert [said(one) async for one in client.replay(wanted)] == plain
     await broker.stop()

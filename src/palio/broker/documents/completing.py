@@ -39,14 +39,32 @@ from palio.model.formulas.formula import variables
 from palio.model.notification import Notification
 from palio.protocol.envelope import Envelope
 from palio.routing.durable.effects import Read
-from palio.routing.occurrences import Found
+from palio.routing.occurrences import Found, StoreMessage
 
 # Seconds after which whatever was being read when a family changed has been published: as long as a request may
 # take, twice over (a guess).
 SETTLED: Final = 60.0
 _WIDER = 256  # filters of which is remembered what they may select: pages of a journal ask for the same
 _FAMILY = FAMILY.encode()
+_ANYTHING = Filter()
 _A_DOCUMENT = Filter.parse(f"exists(string {FAMILY})")
+
+
+def _has_document(envelope: Envelope) -> bool:
+    return _FAMILY in envelope.notification.body.attributes
+
+
+class _AskedFor(msgspec.Struct, frozen=True):
+    """The filter that was meant, and whether the store was asked for everything instead."""
+
+    filter: Filter
+    everything: bool
+
+    def selects(self, envelope: Envelope) -> bool:
+        """Whether it is meant. What is no document was found by the filter itself, unless by everything."""
+        if not self.everything and not _has_document(envelope):
+            return True
+        return self.filter.matches(envelope.notification)
 
 
 class _LaterCompletion:
@@ -76,7 +94,7 @@ class DocumentCompletions:
         self._paths: frozenset[str] = frozenset()
         self._changed = now()
         self._settled_at: int | None = None  # from this sequence on, documents have all paths
-        self._asked: dict[int, Filter] = {}  # by token
+        self._asked: dict[int, _AskedFor] = {}  # by token
         self._wider: dict[Filter, Filter] = {}
 
     def tell(self, families: Iterable[KnownFamily | Family]) -> None:
@@ -97,8 +115,9 @@ class DocumentCompletions:
         """What the store is asked for instead (1)."""
         if not self._families or effect.after >= self._settled():
             return effect
-        self._asked[effect.token] = effect.filter
-        return msgspec.structs.replace(effect, filter=self.widened(effect.filter))
+        wider = self.widened(effect.filter)
+        self._asked[effect.token] = _AskedFor(effect.filter, everything=wider is _ANYTHING)
+        return msgspec.structs.replace(effect, filter=wider)
 
     def widened(self, filter: Filter) -> Filter:
         """All that the filter may select once documents are completed."""
@@ -121,7 +140,7 @@ class DocumentCompletions:
             wider = filter.union(Filter(tuple(boxes)).intersect(_A_DOCUMENT))
             _ = wider.form
         except FilterTooLarge:
-            return Filter()
+            return _ANYTHING
         return wider
 
     @property
@@ -129,22 +148,23 @@ class DocumentCompletions:
         """Whether anything is to be completed."""
         return bool(self._asked)
 
-    def is_meant(self, token: int) -> bool:
-        """Whether what is found for a request is to be completed."""
-        return token in self._asked
+    def is_meant(self, message: StoreMessage) -> bool:
+        """Whether it is what was found for a request, and has to be completed before it is handled."""
+        asked = self._asked.get(message.token)
+        if asked is None:
+            return False
+        if type(message) is Found and (asked.everything or any(map(_has_document, message.envelopes))):
+            return True
+        del self._asked[message.token]
+        return False
 
     async def found(self, message: Found) -> Found:
         """What was found, completed, of which the filter that was meant selects it."""
-        filter = self._asked.pop(message.token)
-        return await asyncio.to_thread(self._completed, message, filter)
+        return await asyncio.to_thread(self._completed, message, self._asked.pop(message.token))
 
-    def failed(self, token: int) -> None:
-        """Nothing was found for a request."""
-        self._asked.pop(token, None)
-
-    def _completed(self, message: Found, filter: Filter) -> Found:
+    def _completed(self, message: Found, asked: _AskedFor) -> Found:
         completed = [self.envelope(one) for one in message.envelopes]
-        wanted = tuple([one for one in completed if filter.matches(one.notification)])
+        wanted = tuple([one for one in completed if asked.selects(one)])
         return msgspec.structs.replace(message, envelopes=wanted)
 
     def _settled(self) -> int:
@@ -158,7 +178,7 @@ class DocumentCompletions:
 
     def envelope(self, envelope: Envelope) -> Envelope:
         """An event with all that is known of its document, if it has one; in any thread."""
-        if _FAMILY not in envelope.notification.body.attributes:
+        if not _has_document(envelope):
             return envelope
         notification = self.notification(envelope.notification)
         if notification is envelope.notification:
