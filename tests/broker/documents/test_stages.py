@@ -11,6 +11,7 @@ import pytest
 import palio
 from palio import testing
 from palio.broker.documents.settings import DocumentSettings
+from palio.broker.settings import Limits
 from palio.documents import DocumentRefused, Family, FamilyPath
 from palio.documents.stages import (
     MOST_MADE,
@@ -128,6 +129,18 @@ async def test_a_stage_refuses_or_fails_and_the_broker_goes_on(installed, caplog
             assert refused.value.error == error
         assert "A stage has failed." in caplog.text
         assert (await client.publish_document(card("a"))).sequence == 1
+    await broker.stop()
+
+
+async def test_nothing_is_remembered_of_what_is_refused_after_all(installed):
+    settings = DocumentSettings(stages=(StageSetting(name="made_twice"),))
+    broker = testing.broker(journal=True, documents=settings, limits=Limits(attributes=5))
+    broker = await started((broker, (CARD,)))
+    async with palio.connect(broker.address, name="p") as client:
+        with pytest.raises(palio.RequestRefused, match="attributes"):
+            await client.publish_document(card("a"))
+        (connection,) = broker.running.sessions.values()
+        assert connection.made == {}
     await broker.stop()
 
 

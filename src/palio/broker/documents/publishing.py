@@ -82,6 +82,7 @@ class DocumentPublishing:
                 there = max(size, sum([one.body.size for one in made]))
                 self._intake.publish_read(connection, several, there, meter, operation)
             except PalioError as refused:
+                connection.made.pop(message.number, None)
                 self._intake.refuse(connection, message, refused, operation)
 
         connection.hold(size + self._staging.room(size))
