@@ -6,6 +6,7 @@ import pytest
 
 import palio
 from palio import testing
+from palio.broker.settings import Limits
 from palio.client.errors import BrokerTooOld
 from palio.protocol.encoding import encode
 from palio.protocol.greeting import PROTOCOL, Welcome
@@ -14,6 +15,7 @@ from tests.broker.documents.cards import card
 from tests.broker.documents.schema_of_cards import WANTED
 from tests.broker.test_sharing import line, start, stop
 from tests.client.test_versions import OlderBroker
+from tests.documents.schemas import schema
 from tests.security.world import World
 
 CHEAP = 'family card where xpath("/card/price") < 10'
@@ -186,3 +188,27 @@ async def test_the_past_is_asked_for_by_xpath():
         assert (await client.survey(CHEAP)).count == 1
         wanted = await client.families.read(CHEAP)
         assert [event["xml.key"] async for event in client.replay(wanted)] == ["c5"]
+
+
+async def test_current_documents_are_asked_for_by_xpath_also_those_older_than_the_path():
+    async with testing.broker(journal=True) as address, palio.connect(address) as client:
+        await client.families.add("card", **WANTED)
+        for number in (5, 15):
+            stock = f"<stock>{number}</stock></card>".encode()
+            await client.publish_document(card(f"c{number}", price=number).replace(b"</card>", stock))
+        for text in (CHEAP, 'family card where xpath("/card/stock") < 10'):
+            assert [event["xml.key"] async for event in client.documents(text)] == ["c5"]
+
+
+async def test_what_takes_long_to_follow_through_a_schema_is_refused():
+    inner = "".join(f"<xs:element ref='e{number}'/>" for number in range(20))
+    content = (
+        f"<xs:complexType mixed='true'><xs:choice maxOccurs='unbounded'>{inner}</xs:choice></xs:complexType>"
+    )
+    elements = "".join(f"<xs:element name='e{number}'>{content}</xs:element>" for number in range(20))
+    files = [("e.xsd", schema(elements).encode())]
+    async with testing.broker(limits=Limits(steps=100_000)) as address, palio.connect(address) as client:
+        await client.families.add("e", files, key=["name(/e0)"], root="e0")
+        with pytest.raises(palio.PalioError, match="steps of reasoning"):
+            await client.subscribe('family e where xpath("/e0/*[*[*[*[*[e1]]]]]/e2") = "x"')
+        await client.subscribe('family e where xpath("/e0/e1") = "x"')
