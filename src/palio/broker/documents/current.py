@@ -6,9 +6,9 @@ was withdrawn.
 1. What is published here has a record of the kind `document`, which is written with its event, or not at all
    (`with_documents`): so of many that publish one document at the same time, exactly one is current, and it is
    the one with the highest sequence.
-2. Of one origin the later sequence counts. Between origins the later time does, and then the name of the
-   broker. As for each origin the latest version is remembered (`Versions`), the order in which versions are
-   heard of makes no difference.
+2. Elsewhere the later time counts, then the name of the broker, then the sequence: also of one origin, whose
+   journal may have come back older and given sequences again. As for each origin the latest version is
+   remembered (`Versions`), the order in which versions are heard of makes no difference.
 3. A version that says that the document was withdrawn is one like any other: what is older does not come back.
 4. The key of a record is as long as any store takes, however long that of the document is.
 """
@@ -147,7 +147,7 @@ class Versions(msgspec.Struct, frozen=True, array_like=True):
         """With one more; nothing changes unless it is later than what is known of its origin (2)."""
         origin = envelope.origin
         known = next((one for one in self.latest if one.origin == origin), None)
-        if known is not None and known.sequence >= envelope.sequence:
+        if known is not None and (known.time, known.sequence) >= (envelope.time, envelope.sequence):
             return self
         kept = keep is None or keep.matches(envelope.notification)
         encoded = _encode(envelope) if kept else None
