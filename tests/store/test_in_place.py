@@ -94,7 +94,7 @@ except StoreError as problem:
 
 def open_elsewhere(url: str) -> str:
     """What another process is told that opens the store as a broker; nothing if it may."""
-    words = [sys.executable, "-c", _SECOND, url]
+    words = [sys.executable, "-W", "ignore", "-c", _SECOND, url]  # where no compiler was, Palio says so
     return subprocess.run(words, capture_output=True, text=True, check=False).stderr
 
 

@@ -16,8 +16,9 @@ from collections.abc import Mapping
 
 from palio.broker.soap.faults import SoapProblem
 from palio.broker.soap.names import TOPIC_CONCRETE, TOPIC_CONCRETE_SET, TOPIC_DIALECTS, TOPIC_FULL, TOPIC_SIMPLE
+from palio.documents.reserved import FAMILY
 
-ATTRIBUTES = ("topic", "xml.family", "type")
+ATTRIBUTES = ("topic", FAMILY, "type")
 # Alternatives of one expression: each is a condition for each of the attributes.
 MAX_ALTERNATIVES = 20
 _NAME = r"[^\W\d][\w.\-]*"
@@ -43,9 +44,11 @@ def topic_filter(text: str, dialect: str, prefixes: Mapping[str | None, str]) ->
             (patterns if "*" in topic else exact).append(topic)
     conditions = []
     for attribute in ATTRIBUTES:
-        if exact:
-            conditions.append(f"{attribute} in ({', '.join(map(_quoted, exact))})")
-        conditions += [f"{attribute} matches {_quoted(one)}" for one in patterns]
+        # A family that is named as one has to be there; a topic need not be one, which a pattern says.
+        named = [] if attribute == FAMILY else exact
+        if named:
+            conditions.append(f"{attribute} in ({', '.join(map(_quoted, named))})")
+        conditions += [f"{attribute} matches {_quoted(one)}" for one in (exact if not named else []) + patterns]
     return " or ".join(conditions)
 
 
