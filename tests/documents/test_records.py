@@ -93,7 +93,7 @@ def test_a_family_follows_from_its_records_alone(schema, paths, others, chance):
     said = {}
     for number, text in others:
         for record in records(declared(number), "m", added(declared(number), [text])):
-            said[path_key("card", record.path.expression)] = record
+            said[path_key("card", "m", record.path.expression)] = record
     changes = [family_change(FamilyRecord("m", family)), *map(path_change, said.values())]
     chance.shuffle(changes)
     of_kind = {kind: {key: value for one, key, value in changes if one == kind} for kind in (FAMILIES, PATHS)}

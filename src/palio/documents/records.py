@@ -2,13 +2,14 @@
 families.
 
     family       name                 what was declared, with a mark that no other family of that name has
-    family.path  name and digest      a path that a subscription has added to the family with that mark
+    family.path  name and digest      a path that was added to the family with a mark
 
 1. A path that was added is a record of its own. So two brokers that add paths at the same time both do.
 2. Of what two brokers declare at the same time, one counts, the same everywhere (`routing.shared`).
 3. A path says for which schema its kind was found. If another one has come meanwhile, whoever reads the records
    finds the kind anew: it follows from the records alone, so all come to the same (`KnownFamily.complete`).
-4. Paths that were added to a family that is gone mean nothing to another one of that name.
+4. Paths that were added to a family that is gone mean nothing to another one of that name, and do not take the
+   place of its own: their records have other keys.
 5. At most `MOST_PATHS` paths are read, those declared first; brokers that were apart may together have added
    more than one broker does."""
 
@@ -73,14 +74,14 @@ def family_change(record: FamilyRecord) -> RecordChange:
     return FAMILIES, record.family.name, zlib.compress(_encode(record))
 
 
-def path_key(family: str, expression: str) -> str:
+def path_key(family: str, mark: str, expression: str) -> str:
     """The key of the record of a path, whose text may be too long for one."""
-    return f"{family} {blake2b(expression.encode(), digest_size=16).hexdigest()}"
+    return f"{family} {blake2b(f'{mark} {expression}'.encode(), digest_size=16).hexdigest()}"
 
 
 def path_change(record: PathRecord) -> RecordChange:
     """The record of a path that is added."""
-    return PATHS, path_key(record.family, record.path.expression), _encode(record)
+    return PATHS, path_key(record.family, record.mark, record.path.expression), _encode(record)
 
 
 def read_family_record(key: str, value: bytes) -> FamilyRecord:
@@ -102,7 +103,7 @@ def read_path_record(key: str, value: bytes) -> PathRecord:
         record = msgspec.msgpack.decode(value, type=PathRecord)
     except (msgspec.DecodeError, ValueError):
         raise UnreadableRecord(key) from None
-    if path_key(record.family, record.path.expression) != key:
+    if path_key(record.family, record.mark, record.path.expression) != key:
         raise UnreadableRecord(key)
     return record
 

@@ -369,3 +369,18 @@ async def test_where_there_is_no_lxml_families_are_known_and_none_is_made(monkey
         with pytest.raises(MissingDependency, match=r"palio\[xml\]"):
             await client.families.add("other", paths=["/other/a"], key=["/other/@id"])
         assert await client.families.ls() == [made]
+
+
+async def test_what_is_left_of_a_family_goes_when_another_one_has_its_name():
+    broker = testing.broker()
+    async with broker as address, palio.connect(address) as client:
+        for paths in (["/card/stock"], ["/card/stock", "/card/code"]):
+            await client.families.add("card", **WANTED)
+            await client.families.add_paths("card", paths)
+            assert len((await client.families.show("card"))["paths"]) == 2 + len(paths)
+            assert len(broker.running.sharing.of("family.path")) == len(paths)
+            await client.families.remove("card")
+            assert len(broker.running.sharing.of("family.path")) == len(paths)
+        made = await client.families.add("card", **WANTED)
+        assert len(made["paths"]) == 2
+        assert broker.running.sharing.of("family.path") == {}

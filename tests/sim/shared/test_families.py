@@ -26,7 +26,6 @@ from palio.documents.records import (
     family_change,
     known_families,
     path_change,
-    path_key,
     read_family_record,
 )
 from palio.sim.shared.script import PutRecord, SharedScenario, drawn
@@ -86,7 +85,6 @@ class FamilyWorld(SharingWorld):
             self.did.add("add")
         elif removes and chance.random() < 0.5:
             changes = [(FAMILIES, name, None)]
-            changes += [(PATHS, path_key(name, one.path.expression), None) for one in known.added]
             self.did.add("remove")
         elif chance.random() < 0.4:
             new = family(name, chance.randrange(2), known.declared.revision + 1, tuple(chance.sample(TEXTS, 1)))

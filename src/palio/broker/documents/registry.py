@@ -148,10 +148,15 @@ class FamilyRegistry:
         family = await self._in_thread(make)
         self._require_new(name)
         self._require_root(family)
-        stale = [(PATHS, key, None) for (of, _), keys in self._added.items() if of == name for key in keys]
         record = FamilyRecord(secrets.token_hex(8), family)
-        await self._put(name, record, [family_change(record), *stale], everywhere)
+        await self._put(name, record, [family_change(record)], everywhere)
+        await self._clean(name, record.mark)
         return family
+
+    async def _clean(self, name: str, mark: str) -> None:
+        """Remove what is left of families that had this name before, now that there is another one."""
+        others = [keys for (of, its), keys in self._added.items() if of == name and its != mark]
+        await self._sharing.put(*[(PATHS, key, None) for keys in others for key in keys])
 
     async def change(
         self, name: str, change: Callable[[Family], ChangedFamily], *, everywhere: bool = True
@@ -171,17 +176,18 @@ class FamilyRegistry:
                 paths = {one.expression for one in new.paths}
                 gone = [one.path.expression for one in known.added if one.path.expression not in paths]
                 record = FamilyRecord(known.mark, new)
-                removed = [(PATHS, path_key(name, one), None) for one in gone]
+                removed = [(PATHS, path_key(name, known.mark, one), None) for one in gone]
                 await self._put(name, record, [family_change(record), *removed], everywhere)
             return made
         raise FamilyConflict(name)
 
     async def remove(self, name: str, *, everywhere: bool = True) -> None:
-        """Remove a family with all its paths. Raises `UnknownFamily`."""
+        """Remove a family. The records of its paths mean nothing then, and go when another one of its name is
+        added: if somebody changes the family at the same time, and that counts, they are wanted. Raises
+        `UnknownFamily` and `FamilyConflict`.
+        """
         known = self.known(name)
-        keys = [path_key(name, one.path.expression) for one in known.added]
-        changes: list[RecordChange] = [(FAMILIES, name, None), *[(PATHS, key, None) for key in keys]]
-        await self._sharing.put(*changes, everywhere=everywhere)
+        await self._sharing.put((FAMILIES, name, None), everywhere=everywhere)
         if (now := self._known.get(name)) is not None and now.mark == known.mark:
             raise FamilyConflict(name)
 
