@@ -43,7 +43,7 @@ async def shop():
     """A client of a broker that knows the family."""
     broker = testing.broker(journal=True)
     await broker.start()
-    await broker.running.family_registry.add(lambda: CARD, "card")
+    await broker.running.documents.families.add(lambda: CARD, "card")
     async with palio.connect(broker.address) as client:
         yield client
     await broker.stop()

@@ -10,7 +10,7 @@ from tests.broker.documents.cards import CARD, PRICE, card
 
 def publish(live, *documents):
     async def work():
-        live.broker.families.tell([CARD])
+        live.broker.documents.readers.tell([CARD])
         async with palio.connect(f"palio://{live.server}") as client:
             for one in documents:
                 await client.publish_document(one)

@@ -172,7 +172,7 @@ def test_the_examples_that_talk_to_a_broker_run_against_one(shown, tmp_path, com
         settings = {"PALIO_SERVER": live.server, "XDG_CONFIG_HOME": str(tmp_path), "PALIO_DATA": str(tmp_path)}
         for name, value in settings.items():
             monkeypatch.setenv(name, value)
-        live.broker.families.tell([CARD])
+        live.broker.documents.readers.tell([CARD])
         for number in (1, 2):
             (tmp_path / f"card-{number}.xml").write_bytes(card(f"card-{number}"))
         (tmp_path / "orders").mkdir()

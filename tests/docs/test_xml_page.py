@@ -17,6 +17,7 @@ from tests.docs.test_http_page import commands
 @pytest.mark.skipif(shutil.which("curl") is None, reason="there is no curl on this machine")
 def test_every_command_and_example_does_what_the_page_says(root, environment, tmp_path, monkeypatch, capsys):
     page = (root / "docs" / "xml.md").read_text()
+    shutil.rmtree(root / "palio-data-in", ignore_errors=True)  # of a run that failed
     with broker_up(
         "--name", "siena", "--soap", "--http", "127.0.0.1:0", environment=environment, folder=tmp_path
     ) as (

@@ -12,7 +12,7 @@ import asyncio
 import logging
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -25,19 +25,7 @@ from palio.broker.connection import BrokerConnection
 from palio.broker.counts import BrokerCounts
 from palio.broker.dialling import Dialling
 from palio.broker.documents.completing import DocumentCompletions
-from palio.broker.documents.knowledge import KnowledgeBase
-from palio.broker.documents.publishers import PublisherRequests
-from palio.broker.documents.publishing import DocumentPublishing
-from palio.broker.documents.pulling import CurrentDocuments
-from palio.broker.documents.readers import FamilyReaders
-from palio.broker.documents.registrations import PublisherRegistrations
-from palio.broker.documents.registry import FamilyRegistry
-from palio.broker.documents.requests import FamilyRequests
-from palio.broker.documents.sampling import DocumentSampling
-from palio.broker.documents.selecting import SelectionReading
-from palio.broker.documents.staging import DocumentStaging
-from palio.broker.documents.withdrawing import Withdrawing
-from palio.broker.documents.workers import DocumentWorkers
+from palio.broker.documents.parts import DocumentParts
 from palio.broker.extension import Extensions, Installer
 from palio.broker.gateway.counts import GatewayStatistics
 from palio.broker.host import Host, MachineHost
@@ -54,16 +42,13 @@ from palio.broker.settings import Settings, require_safe, split_address
 from palio.broker.storing import StoreBridge
 from palio.broker.thinking import Stacks
 from palio.broker.tls import ServerTls
-from palio.documents.stages import load_stages
 from palio.matching.hints import Hints
-from palio.routing.clients import NoJournal
 from palio.routing.configuration import Configuration
 from palio.routing.router import Router
 from palio.transport.tcp import Tcp
 
 if TYPE_CHECKING:
     from palio.broker.gateway.definitions import Keeper
-    from palio.documents.records import KnownFamily
     from palio.store import Store
 
 
@@ -107,12 +92,13 @@ class BrokerServer:
         self.stacks = Stacks()
         self.accounts = Accounts(settings.limits.held, settings.limits.held_in_all)
         registry.beaten = self.accounts.give_back
+        completions = DocumentCompletions(settings.documents, self._head, self.now)
         self.storing = StoreBridge(
             settings.limits.unwritten,
             registry.read,
             scheduler,
             log,
-            DocumentCompletions(settings.documents, self._head, self.now),
+            completions,
         )
         self.operations = operations = OperationLog(
             settings.operations, self.storing, self.now, journal=settings.journal
@@ -136,7 +122,6 @@ class BrokerServer:
         self._installers = tuple(extensions)
         self.extensions = Extensions(log)
         intake = Intake(settings, guard, runner, Inspection(self), counts, operations)
-        self.families = FamilyReaders(settings.documents)
         self._registry = registry
         self._server: asyncio.Server | None = None
         self._http: Any = None
@@ -151,20 +136,7 @@ class BrokerServer:
         self.handle = runner.handle
         self.carry_out = runner.carry_out
         self.sharing = runner.sharing
-        self.family_registry = FamilyRegistry(runner.sharing, self._tell_families)
-        self.publishers = PublisherRequests(PublisherRegistrations(runner.sharing, self.family_registry))
-        self.knowledge = KnowledgeBase(self)
-        self.documents = DocumentPublishing(
-            DocumentWorkers(settings.documents.workers),
-            DocumentStaging(
-                load_stages(settings.documents.stages),
-                Withdrawing(self.families.read, self.current_documents, settings.name).read,
-            ),
-            self.publishers.registrations.require,
-            guard,
-            intake,
-        )
-        self.selections = SelectionReading(self.family_registry, settings.limits.steps)
+        self.documents = DocumentParts(self, completions, guard, intake)
         self.take = intake.take
         self.inspected = intake.inspected
         self.invoked = Invoking(self.extensions, self.accounts, counts, operations).take
@@ -184,8 +156,7 @@ class BrokerServer:
         loop = asyncio.get_running_loop()
         self.storing.begin(self._runner.handle)
         self._runner.router = await self._make_router()
-        self.family_registry.begin()
-        self.publishers.registrations.begin()
+        self.documents.begin()
         host, port = split_address(settings.listen)
         try:
             tls = None if self.tls is None else self.tls.context
@@ -196,14 +167,8 @@ class BrokerServer:
             raise
         self.port = self._server.sockets[0].getsockname()[1]
         self.extensions.add(Auditing(self).extension())
-        self.extensions.add(
-            FamilyRequests(self.family_registry, DocumentSampling(lambda: self.store).take, self.log).extension(
-                http=settings.http != "off"
-            )
-        )
-        self.extensions.add(self.publishers.extension())
-        self.extensions.add(self.knowledge.extension())
-        self.extensions.add(self.selections.extension())
+        for extension in self.documents.extensions():
+            self.extensions.add(extension)
         for install in self._installers:
             for extension in install(self):
                 self.extensions.add(extension)
@@ -255,7 +220,6 @@ class BrokerServer:
             task.cancel()
         await self._registry.close(reason)
         self.documents.stop()
-        self.family_registry.stop()
         await self.extensions.stop()
         if self._http is not None:
             await self._http.stop()
@@ -276,24 +240,8 @@ class BrokerServer:
     def store(self) -> Store | None:
         return self.storing.store
 
-    def current_documents(self) -> CurrentDocuments:
-        """The current documents that it knows. Raises `NoJournal`."""
-        if self.store is None:
-            raise NoJournal
-        return CurrentDocuments(self.store, self.completions.envelope)
-
-    @property
-    def completions(self) -> DocumentCompletions:
-        """What is read again of documents that are older than a path."""
-        assert self.storing.completions is not None
-        return self.storing.completions
-
     def _head(self) -> int:
         return 0 if self.store is None else self.store.statistics().head
-
-    def _tell_families(self, families: Sequence[KnownFamily]) -> None:
-        self.families.tell(families)
-        self.completions.tell(families)
 
     @property
     def failed(self) -> asyncio.Future[str] | None:

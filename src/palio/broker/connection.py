@@ -388,7 +388,7 @@ class BrokerConnection(asyncio.Protocol):
         elif kind is Invoke:
             self.broker.invoked(self, message, len(payload), meter)
         elif kind is PublishDocuments:
-            self.broker.documents.take(self, message, len(payload))
+            self.broker.documents.publishing.take(self, message, len(payload))
         elif kind is Bye or kind is Refused:
             self.end(message.reason, quietly=True)
         elif kind is Greet:

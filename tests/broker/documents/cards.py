@@ -24,4 +24,4 @@ def card(code="c1", brand="Acme", price=10):
 
 async def know_cards(broker):
     """Has a running broker know the family."""
-    await broker.family_registry.add(lambda: CARD, CARD.name)
+    await broker.documents.families.add(lambda: CARD, CARD.name)

@@ -42,7 +42,7 @@ def documents(chance, number):
 
 
 async def add_paths(broker):
-    await broker.family_registry.add_paths("card", MORE)
+    await broker.documents.families.add_paths("card", MORE)
 
 
 def said(event):
@@ -53,7 +53,7 @@ def said(event):
 async def started(name, family):
     broker = testing.broker(name=name, journal=True)
     await broker.start()
-    await broker.running.family_registry.add(lambda: family, "card")
+    await broker.running.documents.families.add(lambda: family, "card")
     return broker
 
 
@@ -95,10 +95,10 @@ async def test_what_was_published_after_a_change_is_not_read_again():
     clock = testing.Clock()
     broker = testing.broker(journal=True, clock=clock)
     await broker.start()
-    await broker.running.family_registry.add(lambda: EARLY, "card")
+    await broker.running.documents.families.add(lambda: EARLY, "card")
     async with palio.connect(broker.address) as client:
         await client.publish_document(card())
-        completions = broker.running.completions
+        completions = broker.running.documents.completions
         assert completions._settled() > 1
         await clock.advance(61.0)
         await client.publish_document(card("c2"))
@@ -120,7 +120,7 @@ async def test_what_a_family_refuses_now_stays_as_it_was():
         await client.publish_document(card("c2"))
         paths = (*EARLY.paths, FamilyPath(STOCK, "int"))
         family = Family("card", EARLY.namespace, "card", EARLY.prefixes, key=EARLY.key, paths=paths)
-        broker.running.completions.tell([family])
+        broker.running.documents.completions.tell([family])
         found = [one async for one in client.replay("exists(xml.family)")]
         assert [(one["xml.key"], STOCK in one) for one in found] == [("c1", False), ("c2", False)]
     await broker.stop()

@@ -85,7 +85,7 @@ async def test_a_broker_that_joins_later_and_one_that_begins_again_know_families
         await brokers[0].crash()
         await start(brokers)
         for broker in brokers:
-            await broker.until(lambda broker=broker: broker.running.family_registry.names() == ["card"])
+            await broker.until(lambda broker=broker: broker.running.documents.families.names() == ["card"])
             async with palio.connect(broker.address) as client:
                 assert await client.families.ls() == [added]
                 await client.publish_document(card())
@@ -184,7 +184,7 @@ async def test_a_schema_that_changes_while_paths_are_added_gives_them_their_new_
             await client.families.change("card", [("card.xsd", text)])
         await other.start()
         for broker in brokers:
-            registry = broker.running.family_registry
+            registry = broker.running.documents.families
             await broker.until(lambda registry=registry: len(registry.known("card").added) == 1)
             await broker.until(lambda registry=registry: registry.known("card").declared.revision == 2)
             assert not registry.known("card").is_complete

@@ -112,7 +112,7 @@ def test_what_cannot_be_kept_is_told_at_the_beginning(settings, said):
 def tell(network):
     for one in network.brokers.values():
         if one.is_running:
-            one.running.families.tell([CARD])
+            one.running.documents.readers.tell([CARD])
 
 
 async def everything(client, last):
@@ -158,7 +158,7 @@ async def test_who_begins_later_or_with_another_filter_has_what_journals_have(tm
     world.add("desk", "true", "true")
     one = world.broker(name="one", journal=True)
     await one.start()
-    one.running.families.tell([CARD])
+    one.running.documents.readers.tell([CARD])
     async with world.connect(one.address, "desk") as client:
         hold = await client.subscribe("false or exists(xml.family)", durable="hold")
         await hold.ready(10)

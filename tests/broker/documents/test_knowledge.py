@@ -15,7 +15,7 @@ from tests.security.world import World
 
 async def started(broker):
     await broker.start()
-    broker.running.families.tell([CARD])
+    broker.running.documents.readers.tell([CARD])
     return broker
 
 
@@ -94,7 +94,7 @@ async def test_who_may_not_subscribe_may_not_look(tmp_path):
 
 async def test_over_http_a_version_is_sent_once():
     async with calling() as (broker, session), palio.connect(broker.address) as client:
-        broker.running.families.tell([CARD])
+        broker.running.documents.readers.tell([CARD])
         await client.publish_document(card("a/b%", price=1))
         answer = await session.get("/documents/card/a%252Fb%2525")
         assert (answer.status, await answer.read()) == (200, card("a/b%", price=1))
@@ -111,7 +111,7 @@ async def test_over_http_a_version_is_sent_once():
 
 async def test_over_http_pages_lead_to_each_document():
     async with calling() as (broker, session), palio.connect(broker.address) as client:
-        broker.running.families.tell([CARD])
+        broker.running.documents.readers.tell([CARD])
         for n in range(5):
             await client.publish_document(card(f"c/{n}", price=n))
         asked, found = {"filter": f"`{PRICE}` > 0", "limit": "3"}, []
@@ -131,7 +131,7 @@ async def test_over_http_pages_lead_to_each_document():
 
 async def test_an_answer_is_not_older_than_a_publish():
     async with calling() as (broker, session), palio.connect(broker.address) as client:
-        broker.running.families.tell([CARD])
+        broker.running.documents.readers.tell([CARD])
         for n in range(20):
             confirmed = await client.publish_document(card(price=n))
             assert (await client.document("card", "c1", at_least=confirmed))[PRICE] == n
@@ -149,7 +149,7 @@ async def test_an_answer_is_not_older_than_a_publish():
 
 async def test_a_withdrawal_is_a_version_that_subscribers_hear_of():
     async with calling() as (broker, session), palio.connect(broker.address) as client:
-        broker.running.families.tell([CARD])
+        broker.running.documents.readers.tell([CARD])
         cheap = await client.subscribe(f"`{PRICE}` < 5")
         for key, price in (("c1", 1), ("c2", 9), ("c3", 2)):
             await client.publish_document(card(key, price=price), {"region": "north"})

@@ -19,7 +19,7 @@ CHEAP = f'xml.family = "card" and `{PRICE}` < 50'
 
 async def started(broker):
     await broker.start()
-    if not broker.running.family_registry.names():
+    if not broker.running.documents.families.names():
         await know_cards(broker.running)
     return broker
 
@@ -173,7 +173,7 @@ async def test_documents_of_a_whole_network_come_from_a_broker_that_keeps_them()
     async with network:
         await know_cards(network["a"].running)
         for one in network.brokers.values():
-            await one.until(lambda one=one: one.running.family_registry.names() == ["card"])
+            await one.until(lambda one=one: one.running.documents.families.names() == ["card"])
         clients = [await palio.connect(network[name].address) for name in "abc"]
         publishers = [Publisher(one, chance) for one in clients]
         for one in publishers:

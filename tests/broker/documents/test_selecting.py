@@ -63,7 +63,7 @@ async def test_all_brokers_extract_a_new_path_when_the_subscription_is_ready(jou
             wanted = 'family card where xpath("/card/stock") = 5'
             subscription = await other.subscribe(wanted, durable="stock" if journal else None, ready="network")
             for broker in brokers:
-                family = await broker.running.family_registry.family("card")
+                family = await broker.running.documents.families.family("card")
                 assert family.path("/card/stock").kind == "int"
             document = card("a").replace(b"</card>", b"<stock>5</stock></card>")
             await one.publish_document(document)
@@ -155,7 +155,7 @@ async def test_many_who_name_new_paths_at_the_same_time_all_get_them():
     clients = [await palio.connect(broker.address) for broker in brokers for _ in range(4)]
     try:
         await clients[0].families.add("card", **WANTED)
-        await brokers[1].until(lambda: brokers[1].running.family_registry.names() == ["card"])
+        await brokers[1].until(lambda: brokers[1].running.documents.families.names() == ["card"])
         texts = [f'family card where xpath("/card/stock + {number % 5}") > 1' for number in range(len(clients))]
         made = await asyncio.gather(*[one.subscribe(text) for one, text in zip(clients, texts, strict=True)])
         for one in clients[1:]:

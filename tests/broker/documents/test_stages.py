@@ -88,7 +88,7 @@ def broker_with(*stages, families=(CARD,), journal=True):
 async def started(made):
     broker, families = made
     await broker.start()
-    broker.running.families.tell(families)
+    broker.running.documents.readers.tell(families)
     return broker
 
 

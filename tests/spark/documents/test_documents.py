@@ -50,10 +50,10 @@ class Publishing:
         self.lake = str(folder / "lake")
         self.broker = palio.testing.broker(name="first", journal=True)
         self.address = self.broker.__enter__()
-        self.broker.running.families.tell([EARLIER])
+        self.broker.running.documents.readers.tell([EARLIER])
         with palio.sync.connect(self.address) as client:
             self.versions = self._publish(client, 0, OLD)
-            self.broker.running.families.tell([NOW])
+            self.broker.running.documents.readers.tell([NOW])
             self.versions += self._publish(client, OLD, ARCHIVED)
             client.publish({"symbol": "no document"})
             archive(spark, self.address, self.lake)
@@ -71,7 +71,7 @@ class Publishing:
     def _delivered(self) -> set[tuple[str, int]]:
         other = palio.testing.broker(name="other")
         with other as address, palio.sync.connect(address) as client:
-            other.running.families.tell([NOW])
+            other.running.documents.readers.tell([NOW])
             subscriptions = {
                 name: client.subscribe(palio.Filter.parse(f"({text}) or stop = true"), ready="network")
                 for name, text in FILTERS.items()

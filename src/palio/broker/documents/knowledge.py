@@ -237,7 +237,7 @@ class KnowledgeBase:
 
     async def document(self, question: DocumentQuestion, principal: Principal) -> CurrentDocument:
         """Raises `NoSuchDocument`, `DocumentWithdrawn`, `NotHeardYet`, `NoJournal`."""
-        documents = self._broker.current_documents()
+        documents = self._broker.documents.current()
         await self._wait_for(question.at_least, question.wait)
         found = await asyncio.to_thread(documents.get, question.family, question.key)
         if found is None or not sees(principal.rights.subscribe, found.envelope.notification):
@@ -252,7 +252,7 @@ class KnowledgeBase:
         allowed = principal.rights.subscribe
         if allowed is None:
             raise NotAllowed(principal.name, "look at documents", "it has no right to see anything.")
-        documents = self._broker.current_documents()
+        documents = self._broker.documents.current()
         await self._wait_for(question.at_least, question.wait)
         look = partial(documents.select, upto=question.upto)
         return await asyncio.to_thread(look, wanted, allowed, question.after, question.limit)

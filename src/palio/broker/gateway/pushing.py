@@ -162,7 +162,7 @@ class Pusher:
         definition = self._kept.definition
         if not definition.config.retroactive or self._kept.begun is not None:
             return True
-        knowledge, principal = self._broker.knowledge, visitor.connection.principal
+        knowledge, principal = self._broker.documents.knowledge, visitor.connection.principal
         position = await knowledge.beginnings.position(principal.own(definition.id), LONGEST_WAIT)
         after: str | None = None
         while True:

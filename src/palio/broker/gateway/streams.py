@@ -107,7 +107,7 @@ class Streams:
                 received = self._sent_before(owner, wanted)
                 reader: _StreamReader = _Durable(visitor, wanted, known, received, remember)
             elif wanted.retroactive and wanted.after is None:
-                reader = _Retroactive(visitor, wanted, self._broker.knowledge)
+                reader = _Retroactive(visitor, wanted, self._broker.documents.knowledge)
             elif wanted.since is not None or wanted.after is not None:
                 reader = _Reaching(visitor, wanted)
             else:

@@ -107,7 +107,7 @@ class SimpleOperations:
     async def _register(self, call: SoapCall) -> SimpleAnswer:
         asked, principal = read_publisher(call.asked), self._principal(call)
         family = self._family(asked.families, principal)
-        return SimpleAnswer(await self._broker.publishers.register(principal, family, asked.address))
+        return SimpleAnswer(await self._broker.documents.publishers.register(principal, family, asked.address))
 
     async def _withdraw(self, call: SoapCall) -> SimpleAnswer:
         asked, principal = read_publisher(call.asked), self._principal(call)
@@ -115,7 +115,7 @@ class SimpleOperations:
             family = self._family(asked.families, principal)
         except UnknownFamily:
             return SimpleAnswer()
-        await self._broker.publishers.withdraw(principal, family, asked.address)
+        await self._broker.documents.publishers.withdraw(principal, family, asked.address)
         return SimpleAnswer()
 
     async def _notify(self, call: SoapCall) -> SimpleAnswer:
@@ -129,7 +129,7 @@ class SimpleOperations:
         if not asked.consumer:
             raise WrongSimpleRequest("Subscribe", "It needs a ConsumerReference with an Address.")
         # All brokers extract its paths when this is known.
-        selection = await self._broker.selections.read(await self._text(asked, principal), principal)
+        selection = await self._broker.documents.selections.read(await self._text(asked, principal), principal)
         handle = self._handle(asked, principal)
         wish: dict[str, Any] = {"id": handle, "filters": [{"palio": selection.filter.source}]}
         if asked.consumer.lower().startswith(("http:", "https:")):
@@ -150,9 +150,9 @@ class SimpleOperations:
 
     async def _get_current(self, call: SoapCall) -> SimpleAnswer:
         asked, principal = read_subscription(call.asked), self._principal(call)
-        selection = await self._broker.selections.look(await self._text(asked, principal), principal)
+        selection = await self._broker.documents.selections.look(await self._text(asked, principal), principal)
         question = SelectionQuestion(limit=MOST_CURRENT)
-        page = await self._broker.knowledge.select(question, selection.filter, principal)
+        page = await self._broker.documents.knowledge.select(question, selection.filter, principal)
         found = [document_of(one.envelope.notification) for one in page.documents]
         return SimpleAnswer(documents=[one for one in found if one is not None])
 
@@ -169,7 +169,7 @@ class SimpleOperations:
     async def _condition(self, family: str, asked: SimpleCondition, principal: Principal) -> str:
         """A condition in the filter language, with the value as one of the kind that the path has."""
         path = f"xpath({literal(asked.expression)})"
-        found = await self._broker.selections.look(_about(family, f"exists({path})"), principal)
+        found = await self._broker.documents.selections.look(_about(family, f"exists({path})"), principal)
         [kind] = [one.kind for one in found.paths[family]]
         if asked.value is None:
             return f"{path} = true" if kind == "bool" else f"exists({path})"
@@ -187,7 +187,7 @@ class SimpleOperations:
 
     def _family(self, named: tuple[str, ...], principal: Principal) -> str:
         """The family that a namespace, a file of its schema, or its name means. Raises `UnknownFamily`."""
-        registry = self._broker.family_registry
+        registry = self._broker.documents.families
         seen = [registry.known(name).declared for name in registry.names() if may_see(principal, name)]
         for name in named:
             file = name.rpartition("/")[2]

@@ -102,7 +102,7 @@ class SoapSubscribing:
             elif one.tag == qualified(WSNT, "MessageContent") and dialect == CONTENT_XPATH:
                 principal = authenticated(self._broker, call.credentials)
                 ask = partial(document_filter, text, one.nsmap)
-                found.append(await self._broker.selections.asked(principal, ask))
+                found.append(await self._broker.documents.selections.asked(principal, ask))
             elif one.tag == qualified(WSNT, "MessageContent"):
                 found.append(content_filter(text, dialect or "", one.nsmap))
             else:

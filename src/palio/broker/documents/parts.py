@@ -1,0 +1,91 @@
+"""`DocumentParts`: what a broker does with XML documents, each part for itself.
+
+families ──told──> readers, completions     what is known of families, and who reads by it
+publishing ──> stages ──> readers           documents of clients become notifications
+knowledge, selections, publishers           what clients ask
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from palio.broker.documents.completing import DocumentCompletions
+from palio.broker.documents.knowledge import KnowledgeBase
+from palio.broker.documents.publishers import PublisherRequests
+from palio.broker.documents.publishing import DocumentPublishing
+from palio.broker.documents.pulling import CurrentDocuments
+from palio.broker.documents.readers import FamilyReaders
+from palio.broker.documents.registrations import PublisherRegistrations
+from palio.broker.documents.registry import FamilyRegistry
+from palio.broker.documents.requests import FamilyRequests
+from palio.broker.documents.sampling import DocumentSampling
+from palio.broker.documents.selecting import SelectionReading
+from palio.broker.documents.staging import DocumentStaging
+from palio.broker.documents.withdrawing import Withdrawing
+from palio.broker.documents.workers import DocumentWorkers
+from palio.broker.extension import Extension
+from palio.documents.stages import load_stages
+from palio.routing.clients import NoJournal
+
+if TYPE_CHECKING:
+    from palio.broker.broker import BrokerServer
+    from palio.broker.intake import Intake
+    from palio.broker.request_guard import RequestGuard
+    from palio.documents.records import KnownFamily
+
+
+class DocumentParts:
+    """All of them, for one broker."""
+
+    def __init__(
+        self, broker: BrokerServer, completions: DocumentCompletions, guard: RequestGuard, intake: Intake
+    ) -> None:
+        settings = broker.settings.documents
+        self._broker = broker
+        self.completions = completions  # what is read again of documents that are older than a path
+        self.readers = FamilyReaders(settings)
+        self.families = FamilyRegistry(broker.sharing, self._tell)
+        self.publishers = PublisherRequests(PublisherRegistrations(broker.sharing, self.families))
+        self.knowledge = KnowledgeBase(broker)
+        self.selections = SelectionReading(self.families, broker.settings.limits.steps)
+        self.publishing = DocumentPublishing(
+            DocumentWorkers(settings.workers),
+            DocumentStaging(
+                load_stages(settings.stages),
+                Withdrawing(self.readers.read, self.current, broker.settings.name).read,
+            ),
+            self.publishers.registrations.require,
+            guard,
+            intake,
+        )
+
+    def begin(self) -> None:
+        """Reads what is known already, and hears of changes from now on."""
+        self.families.begin()
+        self.publishers.registrations.begin()
+
+    def stop(self) -> None:
+        """Nothing more is read or made."""
+        self.publishing.stop()
+        self.families.stop()
+
+    def extensions(self) -> Iterator[Extension]:
+        """What clients may ask."""
+        broker = self._broker
+        sampling = DocumentSampling(lambda: broker.store)
+        http = broker.settings.http != "off"
+        yield FamilyRequests(self.families, sampling.take, broker.log).extension(http=http)
+        yield self.publishers.extension()
+        yield self.knowledge.extension()
+        yield self.selections.extension()
+
+    def current(self) -> CurrentDocuments:
+        """The current documents that are known here. Raises `NoJournal`."""
+        if self._broker.store is None:
+            raise NoJournal
+        return CurrentDocuments(self._broker.store, self.completions.envelope)
+
+    def _tell(self, families: Sequence[KnownFamily]) -> None:
+        self.readers.tell(families)
+        self.completions.tell(families)
