@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import pickle
+import time
+from contextlib import suppress
 
 import pytest
 from hypothesis import given, settings
@@ -25,6 +27,7 @@ from palio.documents.xpath import (
     read_path,
     read_xpath,
 )
+from palio.model.errors import PalioError
 from tests.documents.generated_paths import PREFIXES, DocumentMaker, PathMaker
 
 etree = pytest.importorskip("lxml.etree")
@@ -226,3 +229,20 @@ def test_names_that_libxml2_cannot_look_for_are_for_plain_paths(name):
             read_path(text, PREFIXES)
     else:
         assert Extraction([read_path(text, PREFIXES)]).found(tree).results == [1.0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "|".join(["/a/.."] * 200),
+        "|".join(["a/following::b"] * 200),
+        " = ".join(["(a | b/..)"] * 200),
+        "(" * 15 + "a/.." + "[b] | c/..)" * 15,
+        "a/..[" * 60 + "b" + "]" * 60,
+    ],
+)
+def test_what_a_path_costs_is_known_soon(text):
+    began = time.process_time()
+    with suppress(PalioError):
+        read_path(text, PREFIXES)
+    assert time.process_time() - began < 0.5

@@ -88,8 +88,18 @@ class _CostBound:
     def __init__(self, extent: Extent) -> None:
         self.nodes = extent.nodes
         self.depth = min(extent.depth, extent.nodes)
+        # What is known already: the same part is asked for by several ways, and without this by ever more of
+        # them at each level. The expression outlives this, so an id is that of one part.
+        self._bounds: dict[tuple[int, Spread], int] = {}
+        self._paths: dict[tuple[int, Spread], tuple[int, Spread]] = {}
 
     def expression(self, expression: XPathExpression, at: Spread) -> int:
+        key = (id(expression), at)
+        if (known := self._bounds.get(key)) is None:
+            known = self._bounds[key] = self._expression(expression, at)
+        return known
+
+    def _expression(self, expression: XPathExpression, at: Spread) -> int:
         match expression:
             case LocationPath() | FilteredPath():
                 return self.path(expression, at)[0]
@@ -126,6 +136,12 @@ class _CostBound:
 
     def path(self, expression: XPathExpression, at: Spread) -> tuple[int, Spread]:
         """The bound of what comes to nodes, and these."""
+        key = (id(expression), at)
+        if (known := self._paths.get(key)) is None:
+            known = self._paths[key] = self._path(expression, at)
+        return known
+
+    def _path(self, expression: XPathExpression, at: Spread) -> tuple[int, Spread]:
         match expression:
             case LocationPath(absolute, steps):
                 if not absolute:
