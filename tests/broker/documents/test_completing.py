@@ -142,6 +142,6 @@ async def test_what_is_too_large_to_be_widened_is_asked_for_as_a_whole(monkeypat
             raise FilterTooLarge(limit=1, got=2, what="bytes")
 
         monkeypatch.setattr(Filter, "union", too_large)
-        broker.running.completions._wider.clear()
+        broker.running.documents.completions._wider.clear()
         assert [said(one) async for one in client.replay(wanted)] == plain
     await broker.stop()

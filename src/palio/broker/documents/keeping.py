@@ -76,11 +76,12 @@ class DocumentKeeper:
         self._name = f"documents-{self._own}"
         self._task: asyncio.Task[None] | None = None
         self._known_as = self._name
+        self._begun = False  # whether what is kept is what the filter selects, and not one before it
 
     def heard(self, origin: str) -> int | None:
         """Up to which sequence all is kept that is to be kept of a broker; None if it is not heard of (5)."""
         durable = self._subscription()
-        if durable is None or origin not in durable.stored_position:
+        if not self._begun or durable is None or origin not in durable.stored_position:
             return None
         waiting = [
             one.envelope.sequence for one in durable.outbox.deliveries.values() if one.envelope.origin == origin
@@ -131,6 +132,7 @@ class DocumentKeeper:
         store = self._broker.store
         assert store is not None, "Settings want a journal for this."
         await self._begin(visitor, store)
+        self._begun = True
         attach = Attach(self._name, self._wanted, since="all", in_flight=IN_FLIGHT, patience=_TAKER, as_is=True)
         await visitor.ask(attach)
         while True:
