@@ -44,6 +44,7 @@ from palio.broker.soap.wsdl import wsdl
 from palio.documents.conversion import value_of
 from palio.documents.errors import DocumentRefused, UnknownFamily
 from palio.documents.family import Family
+from palio.documents.selection import Selection
 from palio.model.errors import NoSuchSubscription, PalioError
 from palio.model.expression import literal
 
@@ -128,8 +129,7 @@ class SimpleOperations:
         asked, principal = read_subscription(call.asked), self._principal(call)
         if not asked.consumer:
             raise WrongSimpleRequest("Subscribe", "It needs a ConsumerReference with an Address.")
-        # All brokers extract its paths when this is known.
-        selection = await self._broker.documents.selections.read(await self._text(asked, principal), principal)
+        selection = await self._selection(asked, principal)
         handle = self._handle(asked, principal)
         wish: dict[str, Any] = {"id": handle, "filters": [{"palio": selection.filter.source}]}
         if asked.consumer.lower().startswith(("http:", "https:")):
@@ -150,7 +150,7 @@ class SimpleOperations:
 
     async def _get_current(self, call: SoapCall) -> SimpleAnswer:
         asked, principal = read_subscription(call.asked), self._principal(call)
-        selection = await self._broker.documents.selections.look(await self._text(asked, principal), principal)
+        selection = await self._selection(asked, principal)
         question = SelectionQuestion(limit=MOST_CURRENT)
         page = await self._broker.documents.knowledge.select(question, selection.filter, principal)
         found = [document_of(one.envelope.notification) for one in page.documents]
@@ -161,10 +161,11 @@ class SimpleOperations:
         parts = principal.name, asked.consumer, asked.families, asked.conditions
         return f"simple-{blake2b(msgspec.msgpack.encode(parts), digest_size=16).hexdigest()}"
 
-    async def _text(self, asked: SimpleSubscription, principal: Principal) -> str:
-        """What is asked for, as a filter about documents."""
+    async def _selection(self, asked: SimpleSubscription, principal: Principal) -> Selection:
+        """What is asked for, once all brokers extract its paths."""
         family = self._family(asked.families, principal)
-        return _about(family, *[await self._condition(family, one, principal) for one in asked.conditions])
+        text = _about(family, *[await self._condition(family, one, principal) for one in asked.conditions])
+        return await self._broker.documents.selections.read(text, principal)
 
     async def _condition(self, family: str, asked: SimpleCondition, principal: Principal) -> str:
         """A condition in the filter language, with the value as one of the kind that the path has."""
