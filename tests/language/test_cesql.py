@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import palio
 from palio.language import MissingFunction, UnwritableCondition, WrongDialectText, read_filter, write_filter
 from palio.language.cesql.compiling import compiled
+from palio.language.cesql.quick_reader import plain as quickly_read
 from palio.language.cesql.reader import read_cesql
 from palio.language.cesql.shortcut import short
 from palio.model.filter import Filter
@@ -386,16 +387,36 @@ simple = st.one_of(
 )
 
 
+def is_the_same_on_both_ways(text):
+    formula = read_cesql(text)
+    short_way = short(formula)
+    if short_way is not None:
+        assert Filter(short_way).form == compiled(formula).form
+
+
 @examples(300)
 @given(st.lists(simple | st.tuples(st.just("not"), simple), min_size=1, max_size=5))
 @example([(">", ("attribute", "x"), ("constant", 5)), ("<", ("attribute", "x"), ("constant", 7))])
 @example([("not", ("=", ("attribute", "x"), ("constant", 5))), ("like", ("attribute", "x"), "a%", False)])
 @example([("=", ("attribute", name), ("constant", 5)) for name in "xyzx"])
 def test_the_short_way_leads_where_the_long_one_does(several):
-    formula = read_cesql(" AND ".join(f"({written(one)})" for one in several))
-    short_way = short(formula)
-    if short_way is not None:
-        assert Filter(short_way).form == compiled(formula).form
+    is_the_same_on_both_ways(" AND ".join(f"({written(one)})" for one in several))
+
+
+@examples(300)
+@given(
+    st.lists(
+        st.lists(simple | st.tuples(st.just("not"), simple), min_size=1, max_size=3), min_size=1, max_size=3
+    )
+)
+@example([[(">", ("attribute", "x"), ("constant", number)) for number in (-5, 5)]])
+@example([[(sign, ("attribute", "x"), ("constant", 5)) for sign in ("<", ">=", "!=")]])
+@example([[(">=", ("attribute", "x"), ("constant", -(2**31))), ("=", ("attribute", "y"), ("constant", 1))]])
+@example([[("=", ("attribute", name), ("constant", 5)) for name in "xyz"]])
+@example([[("like", ("attribute", name), "a%", truth) for name in "xy"] for truth in (True, False)])
+def test_so_it_does_where_there_are_alternatives(groups):
+    joined = (" OR ".join(f"({written(one)})" for one in group) for group in groups)
+    is_the_same_on_both_ways(" AND ".join(f"({one})" for one in joined))
 
 
 @pytest.mark.parametrize(
@@ -405,10 +426,53 @@ def test_the_short_way_leads_where_the_long_one_does(several):
         "NOT (price = 100)",
         "symbol = 'IBM' AND volume > 1000 AND volume <= 5000",
         "a = 1 AND b < 2 AND c > 3 AND d IN ('x', 'y') AND e LIKE 'a%'",
+        "a <> 'x' AND b NOT IN ('x', 'y') AND c NOT LIKE '%x%'",
+        "price < 5 OR price > 10",
+        "a < 5 OR b > 10 OR c = 'x'",
+        "t = 'x' AND (a < 5 OR b = 'y') AND (c = 'x' OR d LIKE 'y%')",
     ],
 )
 def test_comparisons_with_constants_take_the_short_way(text):
     assert short(read_cesql(text)) is not None
+
+
+# Texts that a regular expression reads, and such as it must not take for them.
+tokens = st.sampled_from(
+    [
+        *("a", "B1", "data", "like", "5b", "a_b", "=", "<>", "!="),
+        *("<", ">=", "LIKE", "NOT", "IN", "AND", "and", "Or", "XOR"),
+        *("TRUE", "EXISTS", "(", ")"),
+        *("5", "-7", "+5", "007", "2147483648", "'x'", "'x%'", "'%x%'", "'%'"),
+        *("'x_'", "'x!'", "'é'"),
+        *("- 7", r"'\'x'", '"x"', "\v", "\n", "\xa0", ""),
+    ]
+)
+named = st.sampled_from(["a", "B1", "type", "data", "exists", "not", "a" * 300])
+told = st.one_of(
+    st.tuples(named, st.sampled_from(["=", "<>", "!=", "<", "<=", ">", ">="]), tokens),
+    st.tuples(named, st.sampled_from(["LIKE", "like", "NOT LIKE", "IN"]), tokens),
+    st.tuples(tokens, tokens, tokens),
+)
+
+
+@examples(500)
+@given(
+    st.lists(st.tuples(told, st.sampled_from(["AND", "and", "OR", "XOR", "ANDS", ""])), min_size=1, max_size=4),
+    st.sampled_from([" ", "", "\n ", "\v"]),
+)
+def test_what_is_read_quickly_is_what_the_reader_reads(several, blank):
+    words = [word for condition, joint in several for word in (*condition, joint)][:-1]
+    text = blank.join(words)
+    quick = quickly_read(text)
+    if quick is not None:
+        assert quick == read_cesql(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["a='x'", " A1 < -5\n", "a LIKE '%x%' and b != 5 AND c <> 'y'", "a = 1 OR b = 2"]
+)
+def test_plain_conditions_are_read_quickly(text):
+    assert quickly_read(text) == read_cesql(text)
 
 
 @given(plain | wild, plain | wild, st.lists(events, min_size=4, max_size=10))

@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 from palio import Filter, FilterSyntaxError, FilterTooLarge, Notification
 from palio.language import read_filter
+from palio.language.jms import KEYWORDS, read_selector
+from palio.language.jms_shortcut import plain
 from tests.selectors import check
 from tests.slices import examples, sliced
 
@@ -138,3 +140,47 @@ def test_what_can_never_match_says_so(selector):
 def test_what_is_too_large_is_refused(selector):
     with pytest.raises(FilterTooLarge):
         read_filter(selector, "jms")
+
+
+# Texts that the short way reads, and such as it must not take for them.
+names = st.sampled_from(["a", "B_1", "x.y", "not", "Like", "$a", "[a]", "é", "a" * 300])
+values = st.sampled_from(
+    [
+        *("5", "-7", "+5", "007", "0", "-0", "5L", "0x1F", "1.5"),
+        *("-0.0", "1.", ".5", "1e3", "2.5d", "TRUE", "b"),
+        *("'x'", "''", "'it''s'", "'a%'", "'%a'", "'%a%'", "'a_'", "'%'", "'é'"),
+        *("9" * 18, "9" * 19, "'a!%' ESCAPE '!'", "5 + 1"),
+    ]
+)
+conditions = st.one_of(
+    st.tuples(
+        names, st.sampled_from(["=", "<>", "!=", "<", "<=", ">", ">=", "LIKE", "not like", "like"]), values
+    ),
+    st.tuples(names, st.sampled_from(["BETWEEN", "between", "NOT BETWEEN"]), values, st.just("AND"), values),
+    st.tuples(names, st.just("IS NULL")),
+)
+
+
+@examples(500)
+@given(
+    st.lists(st.tuples(conditions, st.sampled_from(["AND", "and", "OR", ""])), min_size=1, max_size=4),
+    st.sampled_from([" ", " ", "", "\f\n", "\v"]),
+)
+def test_the_short_way_leads_where_the_long_one_does(several, blank):
+    text = blank.join([word for condition, joint in several for word in (*condition, joint)][:-1])
+    short = plain(text, KEYWORDS)
+    if short is not None:
+        assert Filter.from_expression(short).form == Filter.from_expression(read_selector(text)).form
+
+
+@pytest.mark.parametrize(
+    "selector",
+    [
+        "a = 'x'",
+        " a>=-5\n",
+        "A.b between -1.5 and 7 AND c LIKE 'x%'",
+        "a LIKE '%x' AND b LIKE '%x%' AND c LIKE 'x'",
+    ],
+)
+def test_plain_selectors_take_the_short_way(selector):
+    assert plain(selector, KEYWORDS) is not None

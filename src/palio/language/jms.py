@@ -32,6 +32,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, TypeAlias
 
 from palio.language.errors import WrongDialectText
+from palio.language.jms_shortcut import plain
 from palio.model import texts
 from palio.model.constraint import Constraint
 from palio.model.errors import FilterError, FilterTooLarge
@@ -86,7 +87,12 @@ def parse_selector(text: str) -> Filter:
     """
     if not text.strip():
         return Filter()
-    return Filter.from_expression(_SelectorReader(text).selector())
+    return Filter.from_expression(plain(text, KEYWORDS) or read_selector(text))
+
+
+def read_selector(text: str) -> Expression:
+    """The expression that any selector means, the long way. Raises `FilterSyntaxError` or `FilterTooLarge`."""
+    return _SelectorReader(text).selector()
 
 
 class _SelectorReader:

@@ -25,6 +25,7 @@ from palio.model.describe import describe
 from palio.model.effort import Effort, Undecided
 from palio.model.errors import FilterTooLarge
 from palio.model.expression import Always, And, Condition, Expression, Not, Or, text_of
+from palio.model.flips import NOTHING
 from palio.model.formulas.evaluation import implied
 from palio.model.formulas.formula import Call, Constant, Formula, Variable
 from palio.model.formulas.function import TRUE
@@ -120,14 +121,23 @@ def settle(conjunctions: list[Conjunction]) -> tuple[Conjunction, ...]:
 
 
 def in_order(conjunctions: Iterable[Conjunction]) -> tuple[Conjunction, ...]:
-    """By the names of attributes; of the same ones, those with less to compute first.
+    """By the names of attributes; of the same ones, those with less to compute first; then by kinds of values.
 
     Only what that does not tell apart is told by its text, which takes the time of all else.
     """
     groups: dict[tuple[tuple[str, ...], int], list[Conjunction]] = defaultdict(list)
     for box in conjunctions:
         groups[tuple(box.sides), len(box.residuals)].append(box)
-    return tuple([box for key in sorted(groups) for box in _by_text(groups[key])])
+    return tuple([box for key in sorted(groups) for box in _by_kinds(groups[key])])
+
+
+def _by_kinds(boxes: list[Conjunction]) -> list[Conjunction]:
+    if len(boxes) < 2:
+        return boxes
+    groups: dict[tuple[bool, ...], list[Conjunction]] = defaultdict(list)
+    for box in boxes:
+        groups[tuple([part != NOTHING for side in box.sides.values() for part in side.parts])].append(box)
+    return [box for key in sorted(groups, reverse=True) for box in _by_text(groups[key])]
 
 
 def _by_text(boxes: list[Conjunction]) -> list[Conjunction]:

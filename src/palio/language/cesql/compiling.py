@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from palio.language.cesql.plain import NEVER, Leaf, leaf, truth
+from palio.language.cesql.quick_reader import plain
 from palio.language.cesql.reader import read_cesql
 from palio.language.cesql.shortcut import MAX_TOLD_APART, compares_a_number, short
 from palio.model.constraint import Constraint
@@ -42,7 +43,7 @@ _RESULTS = ((INTEGERS, "an Integer"), (STRINGS, "a String"))
 
 def parse_cesql(text: str) -> Filter:
     """The filter that an expression means. Raises `WrongDialectText`, `MissingFunction` or `FilterTooLarge`."""
-    formula = read_cesql(text)
+    formula = plain(text) or read_cesql(text)
     conjunctions = short(formula)
     return Filter(conjunctions) if conjunctions is not None else compiled(formula)
 

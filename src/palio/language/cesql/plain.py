@@ -30,12 +30,14 @@ from palio.model.expression import (
     conjunction,
     disjunction,
 )
+from palio.model.flips import points
 from palio.model.formulas.cesql import FUNCTIONS, INTEGER_MAX, INTEGER_MIN, as_boolean, as_integer, as_string
 from palio.model.formulas.formula import Call, Constant, Failed, Formula, Variable
 from palio.model.formulas.residual import Residual
 from palio.model.moments import format_time, parse_time
 from palio.model.questions import like_parts
 from palio.model.values import INT_MAX, INT_MIN, Kind, check_time
+from palio.model.valueset import PRESENT, ValueSet
 
 # Where the comparison with a number is true: from, to; and the comparison that is true where it is false.
 NUMBER_COMPARISONS = {
@@ -163,6 +165,15 @@ def _number(function: str, name: str, number: int, together: bool) -> Leaf:
     )
 
 
+def number_values(function: str, number: int) -> tuple[ValueSet, ValueSet]:
+    """Where the comparison of an attribute with a number is true: what `number_constraints` gives, as sets."""
+    ranges = _ranges(function, number)
+    ends = [end for low, high in ranges if low <= high for end in (low, high + 1)]
+    truths = [one for one in (False, True) if any(low <= one <= high for low, high in ranges)]
+    integers = ValueSet.of({Kind.BOOL: points(Kind.BOOL, truths), Kind.INT: tuple(ends)})
+    return integers, _ENDING[str(number)[-1]] if function == "cesql.equal" else STRINGS
+
+
 def number_constraints(function: str, number: int) -> tuple[list[Constraint], Constraint]:
     """Where the comparison of an attribute with a number is true: of Integers and Booleans, that it is; of
     strings, where it may be."""
@@ -217,6 +228,12 @@ def _ranges(function: str, number: int) -> list[tuple[int, int]]:
 
 def _range(low: int, high: int) -> Constraint:
     return Constraint("=", low, Kind.INT) if low == high else Constraint("between", (low, high), Kind.INT)
+
+
+# What is, or may be, cast to an Integer. A text that is cast to a number ends like it.
+INTEGERS = _range(INTEGER_MIN, INTEGER_MAX).values() | PRESENT.only(Kind.BOOL)
+STRINGS = PRESENT.only(Kind.STRING)
+_ENDING = {digit: Constraint("ends with", digit).values().simplified() for digit in "0123456789"}
 
 
 # Texts

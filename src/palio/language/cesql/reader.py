@@ -36,7 +36,7 @@ from palio.model.texts import TextMistake
 from palio.model.values import MAX_NAME_CHARACTERS, check_text
 
 # What reading an operator or a function counts for a meter, with what is made of it.
-_READING = 50
+READING = 50
 
 _TOKEN = re.compile(
     r"""[ \t\r\n]*+(?:
@@ -46,7 +46,7 @@ _TOKEN = re.compile(
   | (?P<end>\Z))""",
     re.VERBOSE | re.DOTALL,
 )
-_KEYWORDS = frozenset(("AND", "OR", "XOR", "NOT", "LIKE", "IN", "EXISTS", "TRUE", "FALSE"))
+KEYWORDS = frozenset(("AND", "OR", "XOR", "NOT", "LIKE", "IN", "EXISTS", "TRUE", "FALSE"))
 # How strongly an operator binds, and its function.
 BINARY = {
     "AND": (0, "cesql.and"),
@@ -78,7 +78,7 @@ BUILT_IN = {
 }
 _ESCAPED = re.compile(r"\\([%_])|!")
 # The content of an event, which CESQL does not speak of.
-_CONTENT = "data"
+CONTENT = "data"
 
 
 def read_cesql(text: str) -> Formula:
@@ -190,7 +190,7 @@ class _Reader:
             return Constant(True)
         if self.takes("FALSE"):
             return Constant(False)
-        if word in _KEYWORDS:
+        if word in KEYWORDS:
             self.expected("a value")
         following = _TOKEN.match(self.given, self.end)
         if following is not None and following["sign"] == "(":
@@ -227,12 +227,12 @@ class _Reader:
         return tuple(found)
 
     def _attribute(self) -> Variable:
-        if self.kind != "word" or self.word in _KEYWORDS:
+        if self.kind != "word" or self.word in KEYWORDS:
             self.expected("the name of an attribute")
         if "_" in self.text:
             self.wrong(self.at + self.text.index("_"), "the name of an attribute has letters and digits only.")
         name = self.text.lower()
-        if name == _CONTENT:
+        if name == CONTENT:
             self.wrong(
                 self.at,
                 "CESQL speaks of the attributes of an event, and not of its data.",
@@ -284,7 +284,7 @@ class _Reader:
 
     def call(self, function: str, operands: tuple[Formula, ...], new: int) -> Formula:
         """A function of operands, of which so many are new."""
-        spend(_READING)
+        spend(READING)
         self.calls += 1
         if self.calls > MAX_CONDITIONS:
             raise FilterTooLarge(limit=MAX_CONDITIONS, got=self.calls, what="operators and functions, or more")
