@@ -146,6 +146,18 @@ def test_brokers_that_were_apart_may_have_added_many_but_not_any_number():
     assert known.complete().paths[0] == family.paths[0]
 
 
+def test_all_paths_that_were_added_for_another_schema_have_one_bound(monkeypatch):
+    """What is beyond it is left out, at all brokers alike."""
+    family, other = declared(0), declared(1)
+    texts = [f"/card/price + {number}" for number in range(100, 200)]
+    known = [KnownFamily(FamilyRecord("m", other), records(family, "m", added(family, texts))) for _ in "ab"]
+    monkeypatch.setattr(making, "MOST_STEPS", 5_000)
+    [some, again] = [one.complete() for one in known]
+    assert 1 < len(some.paths) < 90
+    assert [one.expression for one in some.paths] == texts[: len(some.paths)]
+    assert again == some
+
+
 @pytest.mark.parametrize("value", [b"", b"x", zlib.compress(b"x"), zlib.compress(b"\x90"), b"\x90"])
 def test_what_cannot_be_read_is_left_out(value):
     family = declared(0)

@@ -9,10 +9,13 @@ import pytest
 
 from palio.documents.errors import FamilyRefused, UnknownPath
 from palio.documents.listing import MAX_LISTED
+from palio.documents.reach import VISIT
 from palio.documents.schemas import read_sources
-from palio.documents.typing import PathTyping
+from palio.documents.typing import MOST_GUESSING, PathTyping
 from palio.documents.xpath.path import naming_of, read_xpath
-from tests.documents.schemas import schema, schema_files
+from palio.model.effort import Meter, metered
+from palio.model.errors import TooHard
+from tests.documents.schemas import mutual, schema, schema_files
 
 etree: Any = pytest.importorskip("lxml.etree", reason="lxml is not installed")
 
@@ -302,6 +305,66 @@ def test_a_schema_of_endless_ways_is_listed_as_far_as_it_goes():
     assert 1_000 < len(list(made.paths())) <= MAX_LISTED
     assert said(made, "//e3//e4/@i") == "many string"
     assert time.process_time() - began < 10
+
+
+def steps(made: PathTyping, path: str) -> int:
+    """How many are counted while a path is looked at."""
+    meter = Meter(20_000_000)
+    with metered(meter):
+        said(made, path)
+    return meter.spent
+
+
+def test_what_is_known_of_a_predicate_is_not_asked_again_by_each_way_there():
+    """Without that, each level takes as many times more steps as there are elements."""
+    made = typing(mutual(40), "e0")
+    flat = steps(made, "//*[*]/@a")
+    level = steps(made, "//*[*[*]]/@a") - flat
+    for deep in range(3, 12):
+        path = f"//*{'[*' * deep}{']' * deep}/@a"
+        assert said(made, path) == "many string"
+        assert steps(made, path) <= flat + deep * level
+
+
+def test_what_was_too_hard_leaves_nothing_half_known():
+    made = typing(mutual(12), "e0")
+    path = "/e0/e1/*[../..]/@a"
+    limit = 1_000
+    while True:
+        try:
+            with metered(Meter(limit)):
+                found = said(made, path)
+            break
+        except TooHard:
+            limit += 1_000
+    assert found == "many string"
+    assert limit > 10_000
+    assert said(typing(mutual(12), "e0"), path) == found
+
+
+def test_what_is_meant_is_looked_for_so_long_only():
+    made = typing(mutual(200), "e0")
+    with metered(Meter(MOST_GUESSING + 1_000_000)), pytest.raises(UnknownPath) as caught:
+        said(made, "/e0/nothing")
+    assert caught.value.nearest is None
+    assert caught.value.path == "/e0/nothing"
+
+
+def test_many_types_of_one_element_count_each():
+    """Of a type that a thousand others extend, any instance may be."""
+    more = "".join(
+        f"<xs:complexType name='T{one}'><xs:complexContent><xs:extension base='T'/></xs:complexContent>"
+        "</xs:complexType>"
+        for one in range(1_000)
+    )
+    made = typing(
+        schema(
+            f"<xs:complexType name='T'><xs:attribute name='i'/></xs:complexType>{more}"
+            + content("a", element("b", "T"))
+        )
+    )
+    assert steps(made, "/a/b") > 1_000 * VISIT
+    assert steps(made, "/a/b/@i") > 1_000 * VISIT
 
 
 def test_the_paths_of_alerts(shared):

@@ -99,7 +99,9 @@ class SchemaReach:
             case AttributeDeclaration(kind=kind):
                 return kind
             case ElementDeclaration() as element:
-                return joined_kind(type.kind or "string" for type in self._structure.possible_types(element))
+                types = self._structure.possible_types(element)
+                spend(VISIT * len(types))
+                return joined_kind(type.kind or "string" for type in types)
         return node.kind
 
     def next(self, nodes: Iterable[SchemaNode], step: LocationStep) -> set[SchemaNode]:
@@ -145,11 +147,15 @@ class SchemaReach:
             case "attribute":
                 return within.attributes(node) if node.sort == "element" else NONE
             case "parent":
-                return within.one_of(one for one in self._above(node) if self.passes(one, step.test))
+                above = self._above(node)
+                spend(VISIT * len(above))
+                return within.one_of(one for one in above if self.passes(one, step.test))
             case "namespace":
                 return within.some([SchemaNode("namespace")]) if node.sort == "element" else NONE
             case _:
-                return within.some(one for one in self._around(node, step.axis) if self.passes(one, step.test))
+                around = self._around(node, step.axis)
+                spend(VISIT * len(around))
+                return within.some(one for one in around if self.passes(one, step.test))
 
     def _children(self, node: SchemaNode, within: _Within) -> Amount:
         if node is DOCUMENT_NODE or node.sort == "document":
@@ -165,22 +171,26 @@ class SchemaReach:
         if node.sort != "element" or not isinstance(node.declaration, ElementDeclaration):
             return [] if node.sort == "document" else [DOCUMENT_NODE, *self._everywhere()]
         if self._parents is None:
-            self._parents = {}
-            for parent in self._everywhere():
-                for child in self.next([parent], LocationStep("child", NameTest(None, None))):
-                    if isinstance(child.declaration, ElementDeclaration):
-                        self._parents.setdefault(child.declaration, []).append(parent)
+            self._parents = self._all_parents()
         root = [DOCUMENT_NODE] if node.declaration is self._root else []
         return root + self._parents.get(node.declaration, [ANY_ELEMENT])
 
-    def _around(self, node: SchemaNode, axis: str) -> Iterable[SchemaNode]:
+    def _all_parents(self) -> dict[ElementDeclaration, list[SchemaNode]]:
+        """Of each element, those that may have it. Whoever finds that too hard leaves nothing half known."""
+        found: dict[ElementDeclaration, list[SchemaNode]] = {}
+        for parent in self._everywhere():
+            for child in self.next([parent], LocationStep("child", NameTest(None, None))):
+                if isinstance(child.declaration, ElementDeclaration):
+                    found.setdefault(child.declaration, []).append(parent)
+        return found
+
+    def _around(self, node: SchemaNode, axis: str) -> list[SchemaNode]:
         """What may be above, beside, before or behind a node: more than there is."""
         found = self._everywhere()
         if axis in ("ancestor", "ancestor-or-self"):
             return [DOCUMENT_NODE, *found, *([node] if axis == "ancestor-or-self" else [])]
         if node.sort == "document":
             return []
-        spend(VISIT * len(found))
         texts = self.next(found, LocationStep("child", NodeTest("text")))
         return [*found, *texts, _COMMENT, _INSTRUCTION]
 
@@ -271,8 +281,10 @@ class _Within:
         element = node.declaration
         if not isinstance(element, ElementDeclaration):
             return self._of_type(ANYTHING, None)
+        types = self._structure.possible_types(element)
+        spend(VISIT * len(types))
         found = NONE
-        for type in self._structure.possible_types(element):
+        for type in types:
             found = either(found, self._of_type(type, element))
         return found
 

@@ -143,12 +143,13 @@ class KnownFamily:
                     typing = typing_of(self.declared)
                 except MissingDependency:
                     return self._with(found)
-                for one in self.added:
-                    if one.basis == self.basis:
-                        continue
-                    wanted = WantedPath.of(one.path)
-                    with suppress(UnknownPath, FamilyRefused, FilterError), bounded(self.name):
-                        found.append(typed_path(self.name, wanted, self.declared.prefixes, typing))
+                # One bound for all: what is beyond it is left out, at all brokers alike.
+                with suppress(FamilyRefused), bounded(self.name):
+                    for one in self.added:
+                        if one.basis != self.basis:
+                            with suppress(UnknownPath, FamilyRefused, FilterError):
+                                wanted = WantedPath.of(one.path)
+                                found.append(typed_path(self.name, wanted, self.declared.prefixes, typing))
                 self._complete = self._with(found)
             return self._complete
 

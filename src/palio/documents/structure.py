@@ -222,9 +222,10 @@ class SchemaStructure:
 
     def _named_types(self, name: QName) -> tuple[ContentType, ...]:
         """The type of that name and all that are derived from it, without those that nothing can have."""
-        names = [name]
+        names, seen = [name], {name}
         for one in names:  # it grows meanwhile
-            names += [derived for derived in self._derived.get(one, ()) if derived not in names]
+            names += [derived for derived in self._derived.get(one, ()) if derived not in seen]
+            seen.update(self._derived.get(one, ()))
         found = []
         for one in names:
             declared = self._declared.get(("type", one))
@@ -306,8 +307,10 @@ class SchemaStructure:
             local = ElementDeclaration(namespace, written.get("name") or "", written, place)
             return ElementParticle((local,), many)
         names = [self.resolve(written, place, written.get("ref"))]
+        seen = set(names)
         for name in names:  # it grows meanwhile
-            names += [one for one in self._members.get(name, ()) if one not in names]
+            names += [one for one in self._members.get(name, ()) if one not in seen]
+            seen.update(self._members.get(name, ()))
         found = [one for one in map(self.element, names) if one is not None]
         return ElementParticle(tuple(one for one in found if not _true(one.written, "abstract")), many)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import Final
 
 from palio.documents.errors import FamilyRefused, UnknownPath
 from palio.documents.family import PathKind
@@ -56,7 +57,13 @@ from palio.documents.xpath.expression import (
 )
 from palio.documents.xpath.path import XPath
 from palio.documents.xpath.writing import Naming, write_xpath
-from palio.model.effort import spend
+from palio.model.effort import Meter, metered, spend
+from palio.model.errors import TooHard
+
+# Predicates at nodes that are remembered while one path is looked at: some 20 MB.
+MOST_KNOWN: Final = 100_000
+# Steps of looking for what is meant by a path that leads nowhere: less than `limits.steps`.
+MOST_GUESSING: Final = 2_000_000
 
 
 class PathTyping:
@@ -68,6 +75,9 @@ class PathTyping:
         """Raises `FamilyRefused` if the schema does not declare the root."""
         self._family, self._naming = family, naming
         self._reach: SchemaReach | None = None
+        # Of the path that is looked at, which predicates can be true of which nodes: without this they are
+        # asked again by ever more ways at each level. They are held here, so that no other has the id of one.
+        self._known: dict[tuple[int, SchemaNode], tuple[XPathExpression, bool]] = {}
         if sources:
             structure = SchemaStructure(sources)
             declared = structure.element((namespace or None, root))
@@ -80,7 +90,13 @@ class PathTyping:
             self._reach = SchemaReach(structure, declared)
 
     def type(self, path: XPath) -> PathType:
-        """What a path is. Raises `UnknownPath` for one that can select nothing."""
+        """What a path is. Raises `UnknownPath` for one that can select nothing, and `TooHard`."""
+        try:
+            return self._type(path)
+        finally:
+            self._known.clear()
+
+    def _type(self, path: XPath) -> PathType:
         try:
             amount = self._amount(path.tree, self._final) if path.type == NODES else self._checked(path.tree)
         except LeadsNowhere as problem:
@@ -181,11 +197,22 @@ class PathTyping:
             case XPathOperation(operator, left, right) if operator in COMPARISONS:
                 return all(self._may_hold(one, node) for one in (left, right) if type_of(one) == NODES)
             case LocationPath() | FilteredPath():
-                try:
-                    self._forward(predicate, {node})
-                except LeadsNowhere:
-                    return False
+                return self._leads_on(predicate, node)
         return True
+
+    def _leads_on(self, path: LocationPath | FilteredPath, node: SchemaNode) -> bool:
+        """Whether a path leads somewhere from a node."""
+        key = id(path), node
+        if (known := self._known.get(key)) is not None:
+            return known[1]
+        try:
+            self._forward(path, {node})
+            found = True
+        except LeadsNowhere:
+            found = False
+        if len(self._known) < MOST_KNOWN:
+            self._known[key] = path, found
+        return found
 
     def _amount(self, expression: XPathExpression, worth: Worth) -> Amount:
         """How much there is of what an expression comes to, if each is worth so much. Raises `LeadsNowhere`."""
@@ -224,7 +251,16 @@ class PathTyping:
         return worth
 
     def _nearest(self, path: XPath, problem: LeadsNowhere) -> str | None:
-        """What is most likely meant: with the wrong step mended, or else a path that ends or reads like it."""
+        """What is most likely meant, or None if that is not found soon."""
+        meter = Meter(MOST_GUESSING)
+        found = None
+        with suppress(TooHard), metered(meter):
+            found = self._likely(path, problem)
+        spend(meter.spent)
+        return found
+
+    def _likely(self, path: XPath, problem: LeadsNowhere) -> str | None:
+        """The path with the wrong step mended, or else one that ends or reads like it."""
         if self._reach is None:
             return None
         for tree in mended_trees(self._reach, path.tree, problem):

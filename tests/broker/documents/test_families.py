@@ -17,6 +17,7 @@ from palio.model.errors import MissingDependency
 from tests.broker.documents.cards import card
 from tests.broker.documents.schema_of_cards import CARD_SCHEMA, WANTED
 from tests.broker.test_sharing import line, start, stop
+from tests.documents.schemas import mutual
 from tests.security.world import World
 
 
@@ -216,6 +217,25 @@ async def test_paths_are_added_up_to_a_limit_and_those_that_are_there_are_always
                     await client.families.add_paths("card", [wrong])
             else:
                 await client.families.add_paths("card", [wrong])
+
+
+async def test_paths_that_take_too_long_to_follow_through_a_schema_are_refused_by_every_way_in(monkeypatch):
+    too_hard = "/e0/*/*[*/*/*[*/*/*[e1]]]"
+    plain = {"schemas": [("e.xsd", mutual(20).encode())], "key": ["/e0/@a"]}
+    async with testing.broker() as address, palio.connect(address) as client:
+        await client.families.add("e", **plain)
+        monkeypatch.setattr(making, "MOST_STEPS", 200_000)
+        for asked in (
+            client.families.add_paths("e", [too_hard]),
+            client.families.change("e", paths=[too_hard]),
+            client.families.add("other", **plain, paths=[too_hard]),
+            client.families.add("other", **plain | {"key": [too_hard + "/@a"]}),
+        ):
+            with pytest.raises(palio.RequestRefused, match="Name elements instead of") as refused:
+                await asked
+            assert refused.value.error == "FamilyRefused"
+        added = await client.families.add_paths("e", ["/e0/e1/@a"])
+        assert [one["expression"] for one in added["paths"]] == ["/e0/e1/@a"]
 
 
 @pytest.mark.parametrize("what", ["add", "put", "change", "show", "paths", "remove", "paths.add"])

@@ -39,7 +39,7 @@ from palio.documents import (
     thread_is_worn,
 )
 from palio.documents.family import PathKind
-from palio.documents.making import WantedPath, typed_path, typing_of
+from palio.documents.making import WantedPath, bounded, typed_path, typing_of
 from palio.documents.xpath import read_path
 from palio.model.errors import PalioError
 from palio.model.notification import Notification
@@ -131,9 +131,10 @@ def wanted_paths(family: Family, paths: GivenPaths | None) -> dict[str, FamilyPa
     if isinstance(paths, str):
         raise WrongOption("paths", "It is a list of paths.")
     known = FamilyPaths(family)
+    with bounded(family.name):
+        wanted = [_wanted_path(known, one) for one in (family.paths if paths is None else paths)]
     found: dict[str, FamilyPath] = {}
-    for one in family.paths if paths is None else paths:
-        path = _wanted_path(known, one)
+    for path in wanted:
         column = path.name or path.expression
         if column in found:
             raise WrongOption("paths", f"Two are called {column!r}.")
