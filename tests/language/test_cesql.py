@@ -380,6 +380,9 @@ def test_expressions_of_people_are_written_again(text):
 
 
 simple = st.one_of(
+    attributes,
+    exists,
+    st.tuples(comparisons, constants, attributes),
     st.tuples(comparisons, attributes, constants),
     st.tuples(comparisons, attributes, st.tuples(st.just("constant"), st.sampled_from(INTEGERS))),
     st.tuples(st.just("like"), attributes, patterns, st.booleans()),
@@ -428,6 +431,7 @@ def test_so_it_does_where_there_are_alternatives(groups):
         "a = 1 AND b < 2 AND c > 3 AND d IN ('x', 'y') AND e LIKE 'a%'",
         "a <> 'x' AND b NOT IN ('x', 'y') AND c NOT LIKE '%x%'",
         "price < 5 OR price > 10",
+        "5 < price AND active = TRUE AND (NOT open OR open2 != FALSE)",
         "a < 5 OR b > 10 OR c = 'x'",
         "t = 'x' AND (a < 5 OR b = 'y') AND (c = 'x' OR d LIKE 'y%')",
     ],

@@ -51,9 +51,14 @@ class Conjunction:
     @staticmethod
     def of(sides: Sides, residuals: Residuals = ()) -> Conjunction:
         """From sides in any order, of which some may allow everything or have needless questions."""
-        plain = {name: sides[name].simplified() for name in sorted(sides)}
-        kept = {name: side for name, side in plain.items() if not side.is_everything()}
-        return Conjunction(kept, in_order(residuals)) if residuals else Conjunction(kept)
+        kept = {}
+        for name in sorted(sides):  # for every filter that is read, and one loop is faster
+            side = sides[name]
+            if not side.is_simple:
+                side = side.simplified()
+            if not side.absent or not side.is_everything():
+                kept[name] = side
+        return Conjunction(kept, in_order(residuals) if len(residuals) > 1 else residuals)
 
     def side(self, name: str) -> ValueSet:
         return self.sides.get(name, ANYTHING)

@@ -163,6 +163,7 @@ class ValueSet:
     def simplified(self) -> ValueSet:
         """The same set without questions that cannot make a difference."""
         if self.is_simple or not self.asks:
+            self.is_simple = True
             return self
         simple = ValueSet(self.absent, tuple(_simplified(kind, part) for kind, part in enumerate(self.parts)))
         simple.is_simple = True

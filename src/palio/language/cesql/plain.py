@@ -11,6 +11,7 @@ Where a pattern of LIKE has letters that no number and no time has, it is about 
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from contextlib import suppress
@@ -30,14 +31,14 @@ from palio.model.expression import (
     conjunction,
     disjunction,
 )
-from palio.model.flips import points
+from palio.model.flips import NOTHING, points
 from palio.model.formulas.cesql import FUNCTIONS, INTEGER_MAX, INTEGER_MIN, as_boolean, as_integer, as_string
 from palio.model.formulas.formula import Call, Constant, Failed, Formula, Variable
 from palio.model.formulas.residual import Residual
 from palio.model.moments import format_time, parse_time
 from palio.model.questions import like_parts
 from palio.model.values import INT_MAX, INT_MIN, Kind, check_time
-from palio.model.valueset import PRESENT, ValueSet
+from palio.model.valueset import PRESENT, ValueSet, union
 
 # Where the comparison with a number is true: from, to; and the comparison that is true where it is false.
 NUMBER_COMPARISONS = {
@@ -48,7 +49,7 @@ NUMBER_COMPARISONS = {
     "cesql.equal": "cesql.unequal",
     "cesql.unequal": "cesql.equal",
 }
-_TURNED = {
+TURNED = {
     "cesql.less": "cesql.greater",
     "cesql.less_or_equal": "cesql.greater_or_equal",
     "cesql.greater": "cesql.less",
@@ -113,8 +114,14 @@ def truth(name: str, *, negated: bool) -> Leaf:
     )
 
 
+@functools.cache
+def truth_values(wanted: bool, negated: bool) -> ValueSet:
+    """The values that are cast to a Boolean: what `truth` says, as sets."""
+    return union([one.values() for one in _cast_to(wanted, negated)]).simplified()
+
+
 def _compared(function: str, compared: Formula, constant: Any, together: bool) -> Leaf | None:
-    if function in _TURNED:
+    if function in TURNED:
         constant = as_integer(constant)
         if isinstance(constant, Failed):
             return NEVER
@@ -139,8 +146,8 @@ def _compared(function: str, compared: Formula, constant: Any, together: bool) -
 
 def _turned(function: str, constant: Any, compared: Formula, together: bool) -> Leaf | None:
     """With the constant on the left, `=` casts it to the type of what is on the right, as IN does."""
-    if function in _TURNED:
-        return _compared(_TURNED[function], compared, constant, together)
+    if function in TURNED:
+        return _compared(TURNED[function], compared, constant, together)
     if type(compared) is not Variable:
         return None
     found = _among(compared.name, [constant])
@@ -167,10 +174,13 @@ def _number(function: str, name: str, number: int, together: bool) -> Leaf:
 
 def number_values(function: str, number: int) -> tuple[ValueSet, ValueSet]:
     """Where the comparison of an attribute with a number is true: what `number_constraints` gives, as sets."""
-    ranges = _ranges(function, number)
-    ends = [end for low, high in ranges if low <= high for end in (low, high + 1)]
-    truths = [one for one in (False, True) if any(low <= one <= high for low, high in ranges)]
-    integers = ValueSet.of({Kind.BOOL: points(Kind.BOOL, truths), Kind.INT: tuple(ends)})
+    ends: tuple[int, ...] = ()
+    zero = one = False
+    for low, high in _ranges(function, number):
+        if low <= high:
+            ends = (*ends, low, high + 1)
+            zero, one = zero or low <= 0 <= high, one or low <= 1 <= high
+    integers = ValueSet(False, (_TRUTHS[zero, one], ends, *_NOTHING_ELSE))
     return integers, _ENDING[str(number)[-1]] if function == "cesql.equal" else STRINGS
 
 
@@ -233,6 +243,12 @@ def _range(low: int, high: int) -> Constraint:
 # What is, or may be, cast to an Integer. A text that is cast to a number ends like it.
 INTEGERS = _range(INTEGER_MIN, INTEGER_MAX).values() | PRESENT.only(Kind.BOOL)
 STRINGS = PRESENT.only(Kind.STRING)
+_NOTHING_ELSE = (NOTHING,) * (len(Kind) - 2)
+_TRUTHS = {
+    (zero, one): points(Kind.BOOL, [False] * zero + [True] * one)
+    for zero in (False, True)
+    for one in (False, True)
+}
 _ENDING = {digit: Constraint("ends with", digit).values().simplified() for digit in "0123456789"}
 
 
@@ -247,6 +263,11 @@ def _with_texts(name: str, texts: list[str], *, integers: bool = True) -> list[E
     return found
 
 
+def text_values(text: str) -> ValueSet:
+    """The values that have this text: what `_with_texts` says, as sets."""
+    return union([one.values() for one in (Constraint("=", text), *_others_with_text(text, True))])
+
+
 def _one_of(name: str, texts: list[str]) -> Condition:
     return Condition(name, Constraint("=", texts[0]) if len(texts) == 1 else Constraint("in", tuple(texts)))
 
@@ -257,7 +278,7 @@ def _others_with_text(text: str, integers: bool) -> list[Constraint]:
         return [Constraint("exists", None, kind) for kind in _NO_TEXT]
     if text in ("true", "false"):
         return [Constraint("=", text == "true")] if integers else []
-    if not text[-1].isdecimal() and text[-1] != "Z":
+    if text[0] not in "-0123456789" or (not text[-1].isdecimal() and text[-1] != "Z"):
         return []
     with suppress(ValueError, InvalidNotification):
         moment = check_time(parse_time(text), "$")
@@ -314,12 +335,16 @@ def _among(name: str, constants: list[Any]) -> Leaf:
 
 
 def _truths(name: str, wanted: bool, negated: bool) -> list[Expression]:
+    return [Condition(name, constraint) for constraint in _cast_to(wanted, negated)]
+
+
+def _cast_to(wanted: bool, negated: bool) -> list[Constraint]:
     """The values that are cast to a Boolean."""
     constraints = [Constraint("=", wanted), Constraint("regex", _TEXTS[wanted])]
     if not negated:
         ranges = [(INTEGER_MIN, -1), (1, INTEGER_MAX)] if wanted else [(0, 0)]
         constraints += [_range(low, high) for low, high in ranges]
-    return [Condition(name, constraint) for constraint in constraints]
+    return constraints
 
 
 def _exists(name: str) -> Condition:

@@ -16,20 +16,32 @@ for it says why.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import reduce
 from itertools import repeat
 from operator import and_
 from typing import TypeAlias
 
-from palio.language.cesql.plain import INTEGERS, NUMBER_COMPARISONS, STRINGS, Leaf, leaf, number_values
+import msgspec
+
+from palio.language.cesql.plain import (
+    INTEGERS,
+    NUMBER_COMPARISONS,
+    STRINGS,
+    TURNED,
+    Leaf,
+    leaf,
+    number_values,
+    text_values,
+    truth_values,
+)
 from palio.model.conjunction import Conjunction
 from palio.model.errors import FilterTooLarge
 from palio.model.expression import And, Condition, Expression, Not, Or
 from palio.model.formulas.formula import Call, Constant, Formula, Variable
 from palio.model.formulas.residual import MAX_RESIDUALS, Residual
 from palio.model.normal import in_order
-from palio.model.valueset import EMPTY, ValueSet, union
+from palio.model.valueset import EMPTY, PRESENT, ValueSet, union
 
 # Comparisons of numbers whose strings are told from their integers; each one doubles the conjunctions.
 MAX_TOLD_APART = 2
@@ -38,10 +50,8 @@ MAX_JOINED_BY_OR = 8
 # With several OR, they multiply.
 MAX_BOXES = 16
 
-_Alternatives: TypeAlias = "list[tuple[ValueSet, Residual | None]]"
+_Alternatives: TypeAlias = "list[tuple[ValueSet, tuple[Residual, ...]]]"
 _Box: TypeAlias = "tuple[dict[str, ValueSet], tuple[Residual, ...]]"
-# A condition, and whether it is to be true, or false.
-_Told: TypeAlias = "tuple[Call, bool]"
 # What is cast to an Integer, or may be.
 _CAST = INTEGERS | STRINGS
 
@@ -50,12 +60,31 @@ class _ForTheLongWay(Exception):
     """Ends the short way."""
 
 
+class _Told(msgspec.Struct, frozen=True, gc=False):
+    """A condition, whether it is to be true or false, and its attribute.
+
+    `number` and `text` are what this is compared with; or it is cast to a Boolean: `cast` says to which one and
+    whether it stands behind NOT.
+    """
+
+    condition: Formula
+    truth: bool
+    name: str
+    number: int | None = None
+    text: str | None = None
+    cast: tuple[bool, bool] | None = None
+
+
 def short(formula: Formula) -> tuple[Conjunction, ...] | None:
     """The conjunctions of a formula, if it is of this shape and something can satisfy it."""
+    if type(formula) is Variable:  # alone it is not cast
+        return None
     try:
         boxes = _boxes(_operands(formula, "cesql.and"))
     except (_ForTheLongWay, FilterTooLarge):  # of the latter there are several patterns of one attribute
         return None
+    if len(boxes) == 1:
+        return (Conjunction.of(*boxes[0]),)
     return in_order([Conjunction.of(*box) for box in boxes]) or None
 
 
@@ -69,16 +98,62 @@ def _operands(formula: Formula, joint: str) -> tuple[Formula, ...]:
     return formula.operands if type(formula) is Call and formula.function == joint else (formula,)
 
 
+def _told(formula: Formula) -> _Told:
+    """Of `NOT (x > 5)` what is true where `x > 5` is false."""
+    truth = True
+    if type(formula) is Call and formula.function == "cesql.not":
+        (formula,) = formula.operands
+        truth = False
+    if type(formula) is Variable:
+        return _Told(formula, True, formula.name, cast=(truth, not truth))
+    if type(formula) is not Call:
+        raise _ForTheLongWay
+    first, last = formula.operands[0], formula.operands[-1]
+    if type(last) is Variable and type(first) is Constant and formula.function in TURNED:
+        first, last = last, first
+        formula = Call(TURNED[formula.function], (first, last))
+    if type(first) is not Variable:
+        raise _ForTheLongWay
+    if type(last) is not Constant or formula.function not in NUMBER_COMPARISONS:
+        return _Told(formula, truth, first.name)
+    if type(last.value) is bool and formula.function not in TURNED:
+        return _Told(
+            formula,
+            True,
+            first.name,
+            cast=(truth == (last.value == (formula.function == "cesql.equal")), False),
+        )
+    if type(last.value) is str and formula.function not in TURNED:
+        return _Told(formula, truth == (formula.function == "cesql.equal"), first.name, text=last.value)
+    if type(last.value) is not int:
+        return _Told(formula, truth, first.name)
+    if not truth:
+        formula = Call(NUMBER_COMPARISONS[formula.function], formula.operands)
+    return _Told(formula, True, first.name, last.value)
+
+
+# Boxes
+
+
 def _boxes(operands: tuple[Formula, ...]) -> list[_Box]:
-    groups = [[_condition(one) for one in _operands(operand, "cesql.or")] for operand in operands]
-    numbers = sum([compares_a_number(condition) for group in groups for condition, _ in group])
+    groups = [[_told(one) for one in _operands(operand, "cesql.or")] for operand in operands]
+    numbers = sum([told.number is not None for group in groups for told in group])
     if numbers > MAX_RESIDUALS:
         raise _ForTheLongWay
     together = numbers > MAX_TOLD_APART
     boxes: list[_Box] = [({}, ())]
+    ranges: dict[str, _Alternatives] = {}
     for group in groups:
         if len(group) == 1:
-            boxes = list(_narrowed(boxes, _name(group[0]), _true(group[0], together)))
+            (told,) = group
+            if told.number is None:
+                boxes = _narrowed(boxes, told.name, _true(told, together))
+            elif told.name in ranges:
+                ranges[told.name] = _both(ranges[told.name], _true(told, together))
+            else:
+                ranges[told.name] = _true(told, together)
+    for name, alternatives in ranges.items():
+        boxes = _narrowed(boxes, name, alternatives)
     for group in groups:
         if len(group) > 1:
             either = _either(group, together)
@@ -90,37 +165,45 @@ def _boxes(operands: tuple[Formula, ...]) -> list[_Box]:
     return boxes
 
 
+def _both(one: _Alternatives, other: _Alternatives) -> _Alternatives:
+    """Of comparisons with numbers: integers are told apart from strings alike."""
+    pairs = zip(one, other, strict=True)
+    return [(left & right, some + others) for (left, some), (right, others) in pairs]
+
+
 def _apart(box: _Box, others: Sequence[_Box]) -> bool:
     return not any(name in sides for sides, _ in others for name in box[0])
 
 
-def _narrowed(boxes: list[_Box], name: str, alternatives: _Alternatives) -> Iterator[_Box]:
+def _narrowed(boxes: list[_Box], name: str, alternatives: _Alternatives) -> list[_Box]:
+    found: list[_Box] = []
     for sides, residuals in boxes:
         before = sides.get(name)
-        for values, residual in alternatives:
+        for values, more in alternatives:
             both = values if before is None else before & values
             if not both.is_empty():
-                yield {**sides, name: both}, residuals if residual is None else (*residuals, residual)
+                found.append(({**sides, name: both}, residuals + more))
+    return found
 
 
 def _either(group: Sequence[_Told], together: bool) -> list[_Box]:
     """One is true, and all before it are defined."""
     if len(group) > MAX_JOINED_BY_OR:
         raise _ForTheLongWay
-    names = {_name(one) for one in group}
+    names = {told.name for told in group}
     if len(names) == 1:
         return _either_number(group, together)
     if len(names) < len(group):
         raise _ForTheLongWay
     found: list[_Box] = []
     before: list[_Box] = [({}, ())]
-    for one in group:
-        true, defined = _true(one, together), _defined(one, together)
+    for told in group:
+        true, defined = _true(told, together), _defined(told, together)
         if any(values.is_empty() for values, _ in true) or true[0][0].includes(defined[0][0]):
             raise _ForTheLongWay
-        found += _narrowed(before, _name(one), true)
-        if one is not group[-1]:
-            before = list(_narrowed(before, _name(one), defined))
+        found += _narrowed(before, told.name, true)
+        if told is not group[-1]:
+            before = _narrowed(before, told.name, defined)
     if len(found) > MAX_BOXES:
         raise _ForTheLongWay
     return found
@@ -128,72 +211,57 @@ def _either(group: Sequence[_Told], together: bool) -> list[_Box]:
 
 def _either_number(group: Sequence[_Told], together: bool) -> list[_Box]:
     """Of comparisons of one attribute with numbers, which are all defined if one is."""
-    name = _name(group[0])
-    if together or len(set(group)) < len(group) or not all(compares_a_number(one) for one, _ in group):
+    if together or len(set(group)) < len(group) or any(told.number is None for told in group):
         raise _ForTheLongWay
+    name = group[0].name
     plain, found = EMPTY, list[_Box]()
-    for one in group:
-        (values, _), (texts, residual) = _true(one, together)
-        assert residual is not None
+    for told in group:
+        (values, _), (texts, residuals) = _true(told, together)
         if values.is_empty():
             raise _ForTheLongWay
         plain |= values
-        found.append(({name: texts}, (_is_integer(name), residual) if found else (residual,)))
+        found.append(({name: texts}, (_is_integer(name), *residuals) if found else residuals))
     return [({name: plain}, ()), *found]
 
 
-# One condition: what it compares, and whether it is to be true, or false
-
-
-def _condition(formula: Formula) -> _Told:
-    """Of `NOT (x > 5)` what is true where `x > 5` is false."""
-    truth = True
-    if type(formula) is Call and formula.function == "cesql.not":
-        (formula,) = formula.operands
-        truth = False
-    if type(formula) is not Call or type(formula.operands[0]) is not Variable:
-        raise _ForTheLongWay
-    if not truth and compares_a_number(formula):
-        return Call(NUMBER_COMPARISONS[formula.function], formula.operands), True
-    return formula, truth
-
-
-def _name(told: _Told) -> str:
-    first = told[0].operands[0]
-    assert type(first) is Variable
-    return first.name
+# One condition
 
 
 def _true(told: _Told, together: bool) -> _Alternatives:
     """The values of an attribute with which a condition is true, and what is asked of them."""
-    condition, truth = told
-    if compares_a_number(condition):
-        number = condition.operands[1]
-        assert type(number) is Constant
-        assert type(number.value) is int
-        values, texts = number_values(condition.function, number.value)
-        residual = Residual(condition)
-        return [(values | texts, residual)] if together else [(values, None), (texts, residual)]
-    found = _leaf(condition)
-    return [(_values(found.true if truth else found.false), None)]
+    if told.number is not None:
+        assert type(told.condition) is Call
+        values, texts = number_values(told.condition.function, told.number)
+        residuals = (Residual(told.condition),)
+        return [(values | texts, residuals)] if together else [(values, ()), (texts, residuals)]
+    if told.cast is not None:
+        return [(truth_values(*told.cast), ())]
+    if told.text is not None:
+        values = text_values(told.text)
+        return [(values if told.truth else PRESENT - values, ())]
+    found = _leaf(told.condition)
+    return [(_values(found.true if told.truth else found.false), ())]
 
 
 def _defined(told: _Told, together: bool) -> _Alternatives:
     """The values with which it is true or false, and what is asked of them."""
-    if compares_a_number(told[0]):
-        residual = _is_integer(_name(told))
-        return [(_CAST, residual)] if together else [(INTEGERS, None), (STRINGS, residual)]
-    values = _values(_leaf(told[0]).defined)
+    if told.number is not None:
+        residuals = (_is_integer(told.name),)
+        return [(_CAST, residuals)] if together else [(INTEGERS, ()), (STRINGS, residuals)]
+    if told.cast is not None:
+        _, negated = told.cast
+        return [(truth_values(True, negated) | truth_values(False, negated), ())]
+    values = PRESENT if told.text is not None else _values(_leaf(told.condition).defined)
     if values.absent:
         raise _ForTheLongWay
-    return [(values, None)]
+    return [(values, ())]
 
 
 def _is_integer(name: str) -> Residual:
     return Residual(Call("cesql.defined", (Call("cesql.int", (Variable(name),)),)))
 
 
-def _leaf(condition: Call) -> Leaf:
+def _leaf(condition: Formula) -> Leaf:
     found = leaf(condition, together=False)
     if found is None:
         raise _ForTheLongWay
