@@ -153,6 +153,8 @@ PARTS = schema(
         ("/a/x | /a/two/w", "int"),
         ("/a/part[kode or code]/code", "int"),
         ("/a/part[not(kode)]/code", "int"),
+        ("/a/part[kode = false()]/code", "int"),
+        ("/a/*[code = (1 > 2)]/self::x", "int"),
         ("/", "string"),
         ("count(/a/some)", "float"),
         ("/a/some = 3", "bool"),

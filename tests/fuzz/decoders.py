@@ -32,19 +32,30 @@ from palio.broker.soap.envelope import SoapVersion, read_envelope, write_fault
 from palio.broker.soap.termination import read_term
 from palio.broker.soap.topics import topic_filter
 from palio.broker.soap.username_token import UsernameTokens
-from palio.documents import DocumentReader, Family, FamilyPath, FamilyPaths, SchemaFile, read_selection
+from palio.documents import (
+    DocumentReader,
+    Family,
+    FamilyPath,
+    FamilyPaths,
+    PathTyping,
+    SchemaFile,
+    UnknownPath,
+    read_selection,
+)
 from palio.documents.event_format import XML_FORMATS
 from palio.documents.extraction import Extraction
 from palio.documents.libxml import etree_module
 from palio.documents.parsing import parse_document
 from palio.documents.schemas import read_sources
 from palio.documents.xpath import read_path
+from palio.documents.xpath.path import naming_of
 from palio.language import read_filter
 from palio.matching import MatchIndex
 from palio.model import jsontext
 from palio.model.advertisement import Advertisement
 from palio.model.cloudevents import as_event
-from palio.model.errors import PalioError
+from palio.model.effort import Meter, metered
+from palio.model.errors import PalioError, TooHard
 from palio.model.filter import Filter
 from palio.model.formats import BINARY, STRUCTURED, Format, Message, Reading, read_message
 from palio.model.notification import Notification
@@ -64,6 +75,7 @@ _TOKENS = {"0123456789ab": Token("0123456789ab", "desk", hashlib.sha256(_SECRET.
 _USERNAMES = UsernameTokens(Access(Path("there-is-no-such-folder"), lambda: 0.0), lambda: 0.0)
 _GUARD = OriginGuard(GatewaySettings(origins=("https://shop.example",), hosts=("broker",)), local=True)
 _READING = Reading(by_source=True, most=50_000)
+_STEPS = 5_000_000
 _Read = TypeVar("_Read")
 _CARD = Family(
     "card",
@@ -83,6 +95,23 @@ _CARD = Family(
 )
 _READER = DocumentReader(_CARD)
 _CARDS = FamilyPaths(_CARD)
+_CARD_SCHEMA = b"""
+<xs:schema xmlns:xs="http://www.w3.org/2001/XMLSchema" xmlns:c="urn:card" targetNamespace="urn:card"
+ elementFormDefault="qualified">
+ <xs:element name="card"><xs:complexType><xs:sequence>
+  <xs:element name="code" type="xs:string"/>
+  <xs:element ref="c:brand" minOccurs="0" maxOccurs="unbounded"/>
+  <xs:element name="price" type="xs:decimal"/>
+  <xs:element name="since" type="xs:dateTime"/>
+ </xs:sequence><xs:attribute name="sold"/></xs:complexType></xs:element>
+ <xs:element name="brand"><xs:complexType mixed="true"><xs:choice minOccurs="0" maxOccurs="unbounded">
+  <xs:element name="b"/><xs:element ref="c:brand"/><xs:element ref="c:card"/>
+ </xs:choice><xs:attribute name="x"/></xs:complexType></xs:element>
+</xs:schema>
+"""
+_CARD_TYPING = PathTyping(
+    "card", read_sources((SchemaFile("card.xsd", _CARD_SCHEMA),)), "urn:card", "card", naming_of(_CARD.prefixes)
+)
 _CARD_TREE = parse_document(
     b'<card xmlns="urn:card" sold="1"><code>c1</code><brand x="1">Acme</brand><brand>Zeta<b/>x</brand>'
     b"<price>10</price><!--no--><since>2026-03-28T10:00:00Z</since></card>"
@@ -345,7 +374,7 @@ def documents(data: bytes) -> None:
 
 
 def xpaths(data: bytes) -> None:
-    """A path is written in one way, costs little, and finds what libxml2 finds for it."""
+    """A path is written in one way, costs little, finds what libxml2 finds, and is what its schema says."""
     text = data.decode("utf-8", "replace")
     path = _told(lambda: read_path(text, _CARD.prefixes))
     if path is None:
@@ -365,6 +394,15 @@ def xpaths(data: bytes) -> None:
         assert [one for one in found if not hasattr(one, "getroot")] == expected
     else:
         assert found == expected
+    with metered(Meter(_STEPS)):
+        try:
+            said = _CARD_TYPING.type(path)
+        except TooHard:
+            return
+        except UnknownPath:
+            assert not isinstance(found, list) or not found
+            return
+    assert said.many or not isinstance(found, list) or len(found) < 2
 
 
 def selections(data: bytes) -> None:

@@ -7,7 +7,7 @@ more ways through them than anybody could read, so the list is cut.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from difflib import get_close_matches
 from typing import Any, Final
 
@@ -19,12 +19,14 @@ from palio.documents.simple_types import joined_kind
 from palio.documents.structure import QName
 from palio.documents.xpath.expression import LocationPath, LocationStep, NameTest, NodeTest
 from palio.documents.xpath.writing import Naming, write_xpath
+from palio.model.effort import spend
 
 MAX_LISTED: Final = 10_000  # of one schema; UBL's invoice has millions
 MAX_STEPS: Final = 16  # of one path
 
 _COMPARED: Final = 1_000  # paths that a wrong one is compared with by its letters: a tenth of a second
 _CLOSE: Final = 0.6  # of 1.0; Python's own default
+_COMPARISON: Final = 300  # steps of effort of comparing two names by their letters
 
 
 class PathType(msgspec.Struct, frozen=True):
@@ -131,7 +133,7 @@ def mended_trees(reach: SchemaReach, tree: Any, problem: LeadsNowhere) -> Iterat
         for name in _names(reach, problem.nodes, axis):
             names.setdefault(name[1], (axis, name))
     same = [problem.name] if problem.name in names else []
-    for local in [*same, *get_close_matches(problem.name, names, 3, _CLOSE)]:
+    for local in [*same, *_close(problem.name, names, 3)]:
         axis, name = names[local]
         mended = LocationStep(axis, NameTest(name[0] or "", name[1]), step.predicates)
         steps = list(problem.path.steps)
@@ -151,6 +153,12 @@ def _replaced(tree: Any, old: Any, new: Any) -> Any:
     return type(tree)(**{name: _replaced(one, old, new) for name, one in fields.items()})
 
 
+def _close(text: str, names: Collection[str], most: int) -> list[str]:
+    """The names with the most similar letters."""
+    spend(_COMPARISON * len(names))
+    return get_close_matches(text, names, most, _CLOSE)
+
+
 def likely_path(text: str, problem: LeadsNowhere, paths: Iterator[ListedPath]) -> str | None:
     """A path that ends with the name of the step that leads nowhere, or else one with similar letters."""
     compared = []
@@ -160,4 +168,4 @@ def likely_path(text: str, problem: LeadsNowhere, paths: Iterator[ListedPath]) -
             return one.expression
         if number < _COMPARED:
             compared.append(one.expression)
-    return next(iter(get_close_matches(text, compared, 1, _CLOSE)), None)
+    return next(iter(_close(text, compared, 1)), None)

@@ -195,6 +195,8 @@ class PathTyping:
             case XPathOperation("or", left, right):
                 return self._may_hold(left, node) or self._may_hold(right, node)
             case XPathOperation(operator, left, right) if operator in COMPARISONS:
+                if BOOLEAN in (type_of(left), type_of(right)):  # no nodes are equal to `false()`
+                    return True
                 return all(self._may_hold(one, node) for one in (left, right) if type_of(one) == NODES)
             case LocationPath() | FilteredPath():
                 return self._leads_on(predicate, node)
