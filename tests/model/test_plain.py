@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from palio import InvalidNotification, Notification
-from palio.model.plain import encode_plain
+from palio.model.plain import encode_plain, has_part
 from palio.model.values import MAX_ATTRIBUTES, MAX_NAME_CHARACTERS, MAX_STRING_BYTES
 
 texts = st.text(st.characters(codec=None, categories=("L", "N", "Cs")), max_size=3)  # also lone surrogates
@@ -82,3 +82,15 @@ def test_the_same_bytes_at_the_edges_of_every_form(value, length):
 def test_names_are_sorted_however_many_there_are(count):
     attributes = {f"a{(number * 37) % 101}": number for number in range(count)}
     assert encode_plain(attributes) == Notification(attributes).encode()
+
+
+@given(st.lists(st.text("xml.y", max_size=600).map(str.encode), max_size=4))
+def test_a_part_is_found_wherever_it_is(several):
+    assert has_part(several, b"xml.") == any(b"xml." in one for one in several)
+
+
+@pytest.mark.parametrize("place", [0, 1, 251, 252, 253, 254, 255, 256, 257, 508, 509, 512])
+def test_a_part_is_found_at_the_end_of_a_stretch(place):
+    one = b"x" * place + b"xml."
+    assert has_part([b"", b"xm", one], b"xml.")
+    assert not has_part([one[:-1], one[:-1] + b"xml"], b"xml.")
