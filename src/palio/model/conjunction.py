@@ -118,13 +118,11 @@ class Conjunction:
 
 def in_order(residuals: Iterable[Residual]) -> Residuals:
     """Each once, and in an order that does not depend on how they were written."""
-    several = dict.fromkeys(residuals)
-    if len(several) < 2:
-        return tuple(several)
+    several = tuple(residuals)
     calls = {one.formula.function: one for one in several if type(one.formula) is Call}
     if len(calls) == len(several):  # it is with their functions that their texts begin to differ
         return tuple([calls[function] for function in sorted(calls)])
-    return tuple(sorted(several, key=repr))
+    return tuple(sorted(dict.fromkeys(several), key=repr))
 
 
 def _exclude(some: Residuals, others: Residuals) -> bool:

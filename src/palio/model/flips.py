@@ -92,6 +92,9 @@ def combine(left: Flips, right: Flips, needed: int) -> Flips:
         return right if needed == 1 else left
     if not right:
         return left if needed == 1 else right
+    if needed == 2 and len(left) == len(right) == 2:  # two intervals, as most filters have them
+        low, high = max(left[0], right[0]), min(left[1], right[1])
+        return (low, high) if low < high else NOTHING
     result: list[Any] = []
     i = j = 0
     inside = False

@@ -79,8 +79,9 @@ class ValueSet:
     def __and__(self, other: ValueSet) -> ValueSet:
         if self is other:
             return self
-        # Most parts are nothing, and need no combining.
-        parts = [a and b and decision.combine(a, b, 2) for a, b in zip(self.parts, other.parts, strict=True)]
+        # Most parts are nothing or the same, and need no combining.
+        pairs = zip(self.parts, other.parts, strict=True)
+        parts = [a if a is b else a and b and decision.combine(a, b, 2) for a, b in pairs]
         return ValueSet(self.absent and other.absent, tuple(parts))
 
     def __or__(self, other: ValueSet) -> ValueSet:

@@ -17,6 +17,8 @@ from palio.model.values import MAX_NAME_CHARACTERS
 
 # So short a text reaches none of the reader's bounds on calls and operands, nor a string its bound on bytes.
 MAX_CHARACTERS = 2_048
+# What is no attribute's name.
+_TAKEN = frozenset((CONTENT, *map(str.lower, KEYWORDS)))
 _BLANK = r"[ \t\r\n]"
 # Integers of at most 9 digits surely fit into 32 bits. What else than `%` at the ends is special in a pattern
 # is left to the reader.
@@ -42,7 +44,7 @@ def plain(text: str) -> Formula | None:
             return None
         name, sign, string, number, pattern, more = found.groups()
         name = name.lower()
-        if name == CONTENT or name.upper() in KEYWORDS or len(name) > MAX_NAME_CHARACTERS:
+        if name in _TAKEN or len(name) > MAX_NAME_CHARACTERS:
             return None
         if pattern is not None:
             conditions.append(Call("cesql.like", (Variable(name), Constant(pattern))))

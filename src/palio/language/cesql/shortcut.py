@@ -168,7 +168,7 @@ def _boxes(operands: tuple[Formula, ...]) -> list[_Box]:
 def _both(one: _Alternatives, other: _Alternatives) -> _Alternatives:
     """Of comparisons with numbers: integers are told apart from strings alike."""
     pairs = zip(one, other, strict=True)
-    return [(left & right, some + others) for (left, some), (right, others) in pairs]
+    return [(left & right, some + more) for (left, some), (right, more) in pairs]
 
 
 def _apart(box: _Box, others: Sequence[_Box]) -> bool:
