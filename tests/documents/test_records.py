@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from palio.documents import making
 from palio.documents.compiling import compile_within
-from palio.documents.errors import UnknownPath
+from palio.documents.errors import SchemaRefused, UnknownPath
 from palio.documents.family import MAX_PATHS, Family, SchemaFile
 from palio.documents.making import WantedPath, make_family, typed_path, typing_of
 from palio.documents.records import (
@@ -30,7 +30,9 @@ from palio.documents.records import (
     read_family_record,
     read_path_record,
 )
+from palio.documents.structure import MAX_NESTING
 from tests.broker.documents.schema_of_cards import CARD_SCHEMA
+from tests.documents.schemas import schema
 
 pytest.importorskip("lxml.etree", reason="lxml is not installed")
 
@@ -156,6 +158,29 @@ def test_all_paths_that_were_added_for_another_schema_have_one_bound(monkeypatch
     assert 1 < len(some.paths) < 90
     assert [one.expression for one in some.paths] == texts[: len(some.paths)]
     assert again == some
+
+
+def test_a_path_into_what_a_schema_nests_too_deep_is_left_out():
+    """A schema is read as far as paths lead, and so it is found out late."""
+    inside = "<xs:group name='g{}'><xs:sequence><xs:group ref='g{}' minOccurs='0'/></xs:sequence></xs:group>"
+    last = 2 * MAX_NESTING
+    deep = "".join(inside.format(one, one + 1) for one in range(last))
+    deep += f"<xs:group name='g{last}'><xs:sequence/></xs:group>"
+    families = []
+    for inner in ("<xs:element name='c' type='xs:int'/>", "<xs:group ref='g0'/>"):
+        written = (
+            "<xs:element name='a'><xs:complexType><xs:sequence><xs:element ref='b'/></xs:sequence>"
+            "<xs:attribute name='id' use='required'/></xs:complexType></xs:element>"
+            f"<xs:element name='b'><xs:complexType><xs:sequence>{inner}</xs:sequence></xs:complexType>"
+            "</xs:element>"
+        )
+        files = (SchemaFile("a.xsd", schema(written + deep).encode()),)
+        families.append(make_family("card", files, ["/a/@id"], ["/a/@id"]))
+    before, after = families
+    paths = [typed_path("card", WantedPath("/a/b/c"), {}, typing_of(before))]
+    with pytest.raises(SchemaRefused, match="fewer levels"):
+        typed_path("card", WantedPath("/a/b/c"), {}, typing_of(after))
+    assert KnownFamily(FamilyRecord("m", after), records(before, "m", paths)).complete() == after
 
 
 @pytest.mark.parametrize("value", [b"", b"x", zlib.compress(b"x"), zlib.compress(b"\x90"), b"\x90"])

@@ -24,7 +24,7 @@ from typing import Final
 
 import msgspec
 
-from palio.documents.errors import FamilyRefused, UnknownPath
+from palio.documents.errors import FamilyRefused, SchemaRefused, UnknownPath
 from palio.documents.family import MAX_PATHS, MAX_SCHEMA_BYTES, Family, FamilyPath
 from palio.documents.making import WantedPath, bounded, typed_path, typing_of
 from palio.model.errors import FilterError, MissingDependency, PalioError
@@ -147,7 +147,7 @@ class KnownFamily:
                 with suppress(FamilyRefused), bounded(self.name):
                     for one in self.added:
                         if one.basis != self.basis:
-                            with suppress(UnknownPath, FamilyRefused, FilterError):
+                            with suppress(UnknownPath, FamilyRefused, SchemaRefused, FilterError):
                                 wanted = WantedPath.of(one.path)
                                 found.append(typed_path(self.name, wanted, self.declared.prefixes, typing))
                 self._complete = self._with(found)
