@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from palio import Advertisement, Filter, FilterTooLarge, Notification
 from palio.broker.access.rights import WrongRights, parse_rights
+from palio.model.conjunction import in_order as residuals_in_order
 from palio.model.errors import ComputedCondition
 from palio.model.form import UnreadableForm
 from palio.model.formulas.evaluation import evaluate, implied
@@ -206,3 +207,17 @@ def test_constants_of_all_kinds_travel():
         assert again == f
         assert again.matches(Notification({"x": "other"}))
         assert not again.matches(Notification({"x": constant}))
+
+
+named = st.sampled_from(["a", "ab", "a b", "a'", 'a"', "é", "a!"]).map(Variable)
+named_or_constant = named | st.sampled_from([1, 1.0, True, "x"]).map(Constant)
+calls = st.tuples(st.sampled_from(["less", "less_or_equal"]), st.tuples(named_or_constant, named_or_constant))
+unordered = st.lists(
+    st.tuples(calls, st.booleans()).map(lambda one: Residual(Call(*one[0]), one[1])), max_size=5
+)
+
+
+@examples(300)
+@given(unordered)
+def test_residuals_are_in_the_order_of_their_texts_each_once(several):
+    assert residuals_in_order(several) == tuple(sorted(set(several), key=repr))

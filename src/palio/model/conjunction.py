@@ -21,7 +21,7 @@ from typing import TypeAlias
 
 from palio.model.effort import Effort
 from palio.model.formulas.evaluation import implied
-from palio.model.formulas.formula import Call
+from palio.model.formulas.formula import Call, Formula, Variable
 from palio.model.formulas.residual import Residual
 from palio.model.valueset import ANYTHING, ValueSet
 
@@ -122,7 +122,16 @@ def in_order(residuals: Iterable[Residual]) -> Residuals:
     calls = {one.formula.function: one for one in several if type(one.formula) is Call}
     if len(calls) == len(several):  # it is with their functions that their texts begin to differ
         return tuple([calls[function] for function in sorted(calls)])
+    named = {_function_and_name(one.formula): one for one in several}
+    if len(named) == len(several) and None not in named:  # and go on to differ with the first attributes
+        return tuple([named[key] for key in sorted(named)])  # type: ignore[type-var]
     return tuple(sorted(dict.fromkeys(several), key=repr))
+
+
+def _function_and_name(formula: Formula) -> tuple[str, str] | None:
+    if type(formula) is not Call or not formula.operands or type(formula.operands[0]) is not Variable:
+        return None
+    return formula.function, repr(formula.operands[0].name)
 
 
 def _exclude(some: Residuals, others: Residuals) -> bool:
