@@ -431,6 +431,7 @@ def test_so_it_does_where_there_are_alternatives(groups):
         "a = 1 AND b < 2 AND c > 3 AND d IN ('x', 'y') AND e LIKE 'a%'",
         "a <> 'x' AND b NOT IN ('x', 'y') AND c NOT LIKE '%x%'",
         "price < 5 OR price > 10",
+        "(a = 'x' OR a LIKE 'y%' OR a IN ('z', 'true')) AND b > 5",
         "5 < price AND active = TRUE AND (NOT open OR open2 != FALSE)",
         "a < 5 OR b > 10 OR c = 'x'",
         "t = 'x' AND (a < 5 OR b = 'y') AND (c = 'x' OR d LIKE 'y%')",

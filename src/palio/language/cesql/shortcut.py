@@ -10,8 +10,8 @@ for it says why.
 1. What is said beside a residual lies within what the residual implies, so that nothing has to be worked out.
 2. Of `a OR b` one is true and all before it are defined, that is, true or false, which are two sets again.
 3. What is joined by OR is about different attributes, and what is true is less than what is defined; or all of
-   it compares one attribute with numbers. So nothing can be simplified: of two conjunctions each has a residual
-   that the other one has not, or a set that the other one's does not include.
+   it is about one attribute, and becomes one set, or compares it with numbers. So nothing can be simplified: of
+   two conjunctions each has a residual that the other one has not, or a set that the other's does not include.
 """
 
 from __future__ import annotations
@@ -192,7 +192,9 @@ def _either(group: Sequence[_Told], together: bool) -> list[_Box]:
         raise _ForTheLongWay
     names = {told.name for told in group}
     if len(names) == 1:
-        return _either_number(group, together)
+        return (
+            _either_number(group, together) if group[0].number is not None else _either_value(group, together)
+        )
     if len(names) < len(group):
         raise _ForTheLongWay
     found: list[_Box] = []
@@ -207,6 +209,19 @@ def _either(group: Sequence[_Told], together: bool) -> list[_Box]:
     if len(found) > MAX_BOXES:
         raise _ForTheLongWay
     return found
+
+
+def _either_value(group: Sequence[_Told], together: bool) -> list[_Box]:
+    """Of conditions on one attribute that sets alone say."""
+    if any(told.number is not None for told in group):
+        raise _ForTheLongWay
+    found, before = EMPTY, PRESENT
+    for told in group:
+        ((true, _),), ((defined, _),) = _true(told, together), _defined(told, together)
+        found, before = found | (before & true), before & defined
+    if found.is_empty():
+        raise _ForTheLongWay
+    return [({group[0].name: found}, ())]
 
 
 def _either_number(group: Sequence[_Told], together: bool) -> list[_Box]:
