@@ -84,7 +84,9 @@ async def play(shop, durable):
         while (last := shop.published[-1])[2] >= 50:
             await shop.publish(client, "last")
         while came[-1] != last[0]:
-            came.append(named(await subscription.next(timeout=60)))
+            event = await subscription.next(timeout=60)
+            came.append(named(event))
+            await event.ack()
         judge(came, shop.published)
         newest = {}
         for name, key, _ in sorted(shop.published):
