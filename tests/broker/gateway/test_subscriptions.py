@@ -342,7 +342,7 @@ async def test_source_types_and_since():
             "WrongParameter",
             "$.protocolsettings.headers[...]",
         ),
-        ({"filter": 5, "filters": {}}, "WrongParameter", "$.filters"),
+        ({"filter": "n > 5", "filters": {}}, "WrongParameter", "$.filters"),
         ({"filters": [{"soap": "a = 'b'"}]}, "UnknownDialect", "$.filters[0]"),
         ({"filters": [{"sql": 5}]}, "WrongExpression", "$.filters[0].sql"),
         ({"filters": [{"sql": "a = "}]}, "WrongDialectText", None),
@@ -523,3 +523,9 @@ async def test_a_filter_with_its_dialect_may_be_wrong(wish, error):
             assert (found["column"], found["text"], found["dialect"]) == (4, "a/b#", "mqtt")
         if error == "UnknownDialect":
             assert (found["path"], found["known"][0]) == ("$.dialect", "palio")
+
+
+@pytest.mark.parametrize("filter", [None, 5, True])
+async def test_a_filter_that_is_none_is_refused_although_it_would_be_ignored(filter):
+    async with calling() as (_, session):
+        await problem(await session.post("/subscriptions", json={"filter": filter}), 400, "WrongParameter")

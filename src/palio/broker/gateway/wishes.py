@@ -64,9 +64,12 @@ def _in_dialect(document: dict[str, Any]) -> str | None:
 
     Raises `WrongParameter`, and what is wrong with the filter.
     """
+    text = written_text(document.get("filter"))
+    if "filter" in document and text is None:
+        raise WrongParameter("$.filter", "It is the text of a filter, or the JSON of one.")
     if "dialect" not in document:
         return None
-    dialect, text = document["dialect"], written_text(document.get("filter"))
+    dialect = document["dialect"]
     if not isinstance(dialect, str):
         raise WrongParameter("$.dialect", "It is the name of a dialect, a string.")
     if text is None:
