@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 
 import pytest
 from lxml import etree
@@ -9,7 +10,16 @@ from lxml import etree
 import palio
 from palio.broker.gateway.settings import GatewaySettings
 from palio.broker.soap.settings import SoapSettings
-from palio.folders import PeerAway, SimplePeer, UnusableFile, WrongPeer, operation_of
+from palio.folders import (
+    FolderWatch,
+    InFolder,
+    OperationResult,
+    PeerAway,
+    SimplePeer,
+    UnusableFile,
+    WrongPeer,
+    operation_of,
+)
 from tests.broker.documents.cards import card
 from tests.broker.documents.schema_of_cards import CARD_SCHEMA
 from tests.broker.gateway.calling import calling
@@ -49,6 +59,7 @@ class Desk:
         self.inside.mkdir()
         self.outside.mkdir()
         self._broker, self._command = broker, command
+        self.address = broker.address
         monkeypatch.setenv("PALIO_SERVER", broker.address)
 
     async def put(self, *files, soap=True):
@@ -180,6 +191,38 @@ def test_an_operation_that_nobody_takes_now_waits_for_the_next_time(live, comman
         assert (result.exit_code, "tried again" in result.stderr) == (4, True)
     [place] = (tmp_path / ".palio" / "taken").iterdir()
     assert (place / "0.xml").read_text() == REGISTER
+
+
+async def test_what_is_behind_an_operation_waits_for_it(desk, tmp_path):
+    """While nobody carries it out, nothing overtakes it; then all comes in the order of the files."""
+
+    class Peer:
+        tries = 0
+
+        def carry_out(self, content, name, id):
+            self.tries += 1
+            if self.tries < 3:
+                raise PeerAway("http://peer", "away")
+            return OperationResult(b"<result/>", "", None)
+
+    order = []
+    async with desk as one, palio.connect(one.address) as client:
+        await client.families.register("card")
+        for number, content in enumerate((card("a"), REGISTER.encode(), card("b"))):
+            (one.inside / f"{number}.xml").write_bytes(content)
+            os.utime(one.inside / f"{number}.xml", ns=(number, number))
+        folder = InFolder(one.inside)
+        watch = FolderWatch(
+            client, folder, lambda outcome: order.append(outcome.file), interval=0.02, peer=Peer()
+        )
+        watching = asyncio.create_task(watch.run())
+        async with asyncio.timeout(20):
+            while len(order) < 3:
+                await asyncio.sleep(0.01)
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+        folder.close()
+    assert order == ["0.xml", "1.xml", "2.xml"]
 
 
 async def test_a_broker_without_soap_says_so():

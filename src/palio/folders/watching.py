@@ -89,13 +89,16 @@ class FolderWatch:
 
     async def _handle(self, files: list[TakenFile]) -> None:
         try:
-            for file in files:
+            for place, file in enumerate(files):
                 content = await self._read(file)
                 if content is None:
                     continue
                 if (operation := operation_of(content)) is not None:
                     await self._settle(0)
-                    await self._carry_out(file, content, operation)
+                    if not await self._carry_out(file, content, operation):
+                        for one in files[place:]:
+                            self._folder.again(one)
+                        return
                     continue
                 work = self._client.publish_document(content, id=file.token)
                 self._under_way.append((file, asyncio.create_task(work)))
@@ -133,19 +136,21 @@ class FolderWatch:
             await asyncio.to_thread(self._folder.finish, file)
             self._tell(FileOutcome(file.shown, confirmed.origin, confirmed.sequence))
 
-    async def _carry_out(self, file: TakenFile, content: bytes, operation: str) -> None:
+    async def _carry_out(self, file: TakenFile, content: bytes, operation: str) -> bool:
+        """Returns whether it is done with; otherwise it, and what is behind it, has to wait."""
         try:
             answer = await self._answer(file, content, operation)
         except PeerAway as problem:
             if self._once:
                 raise
-            self._folder.again(file)
             self._away(problem)
+            return False
         except PalioError as problem:
             await self._reject(file, problem)
         else:
             await asyncio.to_thread(self._folder.finish, file, answer)
             self._tell(FileOutcome(file.shown, operation=operation))
+        return True
 
     async def _answer(self, file: TakenFile, content: bytes, operation: str) -> bytes:
         """What is said to an operation. Raises `PeerAway`, and what is wrong with it."""
