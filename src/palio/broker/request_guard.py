@@ -227,7 +227,7 @@ class RequestGuard:
 
 def require_unreserved(notifications: Sequence[Notification]) -> None:
     """Raises `ReservedAttribute` for what says of itself what only reading a document says."""
-    if not has_part([one.body.attributes for one in notifications], RESERVED_BYTES):
+    if not has_part(notifications, RESERVED_BYTES):
         return  # next to nobody publishes such: what is not decoded otherwise is not decoded here
     for notification in notifications:
         for name in sorted(RESERVED & notification.attributes.keys()):

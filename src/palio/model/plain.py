@@ -5,11 +5,12 @@ flattened and rebuilt. Whatever is not clearly so is left to `Notification`, whi
 it: what is accepted here, it accepts too, and gives the same bytes. The plainest of all are written by compiled
 code (`quick.pyx`), where there is any.
 
-`has_part` looks into bytes of attributes without reading them.
+`has_part` looks into the attributes of notifications without reading them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import isfinite
 from typing import Any
 
@@ -33,8 +34,8 @@ except ImportError:  # without a compiler
     def _quick(attributes: dict[str, Any]) -> bytes | None:
         return None
 
-    def has_part(several: list[bytes], part: bytes) -> bool:
-        return any(part in one for one in several)
+    def has_part(several: Iterable[Any], part: bytes) -> bool:
+        return any(part in one.body.attributes for one in several)
 
 
 def encode_plain(attributes: dict[str, Any]) -> bytes | None:
