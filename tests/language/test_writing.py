@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from palio import Filter, FilterTooLarge
+from palio import Filter, FilterTooLarge, Notification
 from palio.language import (
     PALIO,
     WRITERS,
@@ -122,6 +122,15 @@ def test_every_pattern_is_written_again_that_names_each_attribute_once(pattern):
             assert read_filter(write_filter(f, "eventbridge"), "eventbridge") == f
         return
     assert read_filter(write_filter(f, "eventbridge"), "eventbridge") == f
+
+
+def test_what_two_exclusions_of_wildcards_have_in_common_is_refused_and_not_written_as_something_else():
+    pattern = {"y": [{"anything-but": {"wildcard": "a*"}}, {"anything-but": {"wildcard": ["a*b", "*/a"]}}]}
+    f = read_filter(json.dumps(pattern), "eventbridge")
+    with pytest.raises(UnwritableCondition, match="cannot be said"):
+        write_filter(f, "eventbridge")
+    assert f.matches(Notification({"y": "ac"}))
+    assert not f.matches(Notification({"y": "ab"}))
 
 
 @pytest.mark.parametrize(
