@@ -90,9 +90,10 @@ def _equal(one, value) -> bool:
 _TEXTS = st.sampled_from(("", "a", "b", "ab", "AB", "aab", "b/a", "10.0.0.1", "10.1.0.1", "a-b"))
 _NUMBERS = st.sampled_from((0, 1, 2, 5, 0.5, 1.0, -1))
 _SCALARS = st.one_of(_TEXTS, _NUMBERS, st.booleans())
+_WILDCARDS = st.sampled_from(("*", "a*", "*b", "a*b", "*a*b*", "ab", "*/a", "b*a"))
 _TEXT_MATCHERS = st.one_of(
     st.tuples(st.sampled_from(("prefix", "suffix", "equals-ignore-case")), _TEXTS),
-    st.tuples(st.just("wildcard"), st.sampled_from(("*", "a*", "*b", "a*b", "*a*b*", "ab"))),
+    st.tuples(st.just("wildcard"), _WILDCARDS),
     st.tuples(st.sampled_from(("prefix", "suffix")), _TEXTS.map(lambda text: {"equals-ignore-case": text})),
 ).map(lambda pair: {pair[0]: pair[1]})
 _EXCLUDING = st.one_of(
@@ -104,7 +105,7 @@ _EXCLUDING = st.one_of(
         st.sampled_from(("prefix", "suffix", "equals-ignore-case")),
         st.one_of(_TEXTS, st.lists(_TEXTS, min_size=1, max_size=2)),
     ).map(lambda pair: {pair[0]: pair[1]}),
-    st.sampled_from(({"wildcard": "a*"}, {"wildcard": ["a*b", "*/a"]})),
+    st.one_of(_WILDCARDS, st.lists(_WILDCARDS, min_size=1, max_size=3)).map(lambda one: {"wildcard": one}),
 )
 _ALTERNATIVES = st.one_of(
     _SCALARS,
@@ -228,6 +229,7 @@ def test_any_pattern_selects_what_it_says(pattern, events):
         ),
         ('{"w": [{"wildcard": "a/*/c.*"}]}', [{"w": "a/b/c.txt"}, {"w": "a/b/b/c."}], [{"w": "a/c.txt"}]),
         ('{"w": [{"wildcard": "a\\\\\\\\*"}]}', [{"w": "a\\b"}], [{"w": "a*"}]),
+        ('{"w": [{"wildcard": "a*\\\\**"}]}', [{"w": "ab*c"}, {"w": "a*"}], [{"w": "abc"}]),
         (
             '{"w": ["a", {"prefix": "b"}, {"suffix": "z"}, {"numeric": ["=", 7]}, {"exists": false}]}',
             [{"w": "a"}, {"w": "bc"}, {"w": "xyz"}, {"w": 7}, {}],

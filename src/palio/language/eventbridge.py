@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -47,6 +48,7 @@ MOST = 5.0e9
 
 OR = "$or"
 SIGNS = ("=", "<", "<=", ">", ">=")
+_ESCAPED = re.compile(r"\\.", re.DOTALL)
 _ANY_TEXT = "(.|\n|\r)*"
 _Path = tuple[str | int, ...]
 
@@ -197,7 +199,7 @@ def _ignoring_case(content: Any, path: _Path) -> Constraint:
 
 def _wildcard(content: Any, path: _Path) -> Constraint:
     text = _text(content, path)
-    if "**" in text.replace("\\\\", "").replace("\\*", ""):
+    if "**" in _ESCAPED.sub("x", text):
         raise _Mistake(path, "expected no two wildcards side by side.")
     pattern: str = _require(path, across_segments, text)
     _require(path, lambda atom: atom.table, Like(pattern))

@@ -125,10 +125,12 @@ def _suggested(name: str, values: ValueSet) -> Iterator[Any]:
     """Alternatives that a set may be made of; they need not make sense."""
     yield from ({"exists": True}, {"exists": False}, True, False)
     mentioned: dict[str, dict[Any, None]] = {name: {} for name in ("=", "numeric", "cidr", *EXCLUDED)}
+    together: list[list[list[tuple[str, Any]]]] = []
     for part in (values, ~values):
         for _, constraint in conditions(describe(name, part)):
             for matcher, content in _matchers(constraint):
                 mentioned[matcher][content] = None
+            together.append(_together(constraint))
         for run in numberline.stretches(part.parts[Kind.INT], part.parts[Kind.FLOAT]):  # type: ignore[arg-type]
             if run.is_single:
                 mentioned["="][run.at_least] = None
@@ -147,6 +149,10 @@ def _suggested(name: str, values: ValueSet) -> Iterator[Any]:
     for matcher in EXCLUDED:
         several = list(map(_plain, mentioned[matcher]))
         yield from ({"anything-but": {matcher: one}} for one in [*several, several])
+        for parts in together:
+            found = [_plain(content) for part in parts for one, content in part if one == matcher]
+            if found and len(found) == len(parts):
+                yield {"anything-but": {matcher: found}}
 
 
 def _matchers(constraint: Constraint) -> Iterator[tuple[str, Any]]:
@@ -194,6 +200,15 @@ def _of_text(operator: str, text: str) -> Iterator[tuple[str, Any]]:
         case "regex":
             for part in _parts(text):
                 yield from _of_part(part)
+
+
+def _together(constraint: Constraint) -> list[list[tuple[str, Any]]]:
+    """The matchers that each part of what the reader has made one expression of suggests."""
+    if constraint.operator in ("has", "not"):
+        return _together(constraint.operand)
+    if constraint.operator != "regex":
+        return []
+    return [list(_of_part(part)) for part in _parts(constraint.operand)]
 
 
 def _parts(pattern: str) -> list[list[tuple[str, bool]]]:
