@@ -68,8 +68,8 @@ def test_a_text_that_is_wrong_is_a_wrong_expression(text, path):
 # Where texts are read that Palio wrote itself, or that are part of its own code.
 OWN_TEXTS = {
     "broker/documents/completing.py",
-    "broker/documents/keeping.py",
-    "broker/documents/retroactive.py",
+    "routing/documents/keeping.py",
+    "routing/documents/beginning.py",
     "cli/bench/filters.py",
     "cli/demo/network.py",
     "client/detecting.py",

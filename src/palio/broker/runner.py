@@ -19,7 +19,6 @@ from palio.broker import fitting
 from palio.broker.border import bounced
 from palio.broker.connection import BrokerConnection
 from palio.broker.counts import BrokerCounts
-from palio.broker.documents.current import with_documents
 from palio.broker.documents.staging import confirmed_documents
 from palio.broker.host import Host
 from palio.broker.notices import Notices
@@ -39,6 +38,7 @@ from palio.protocol.frames import MAX_FRAME
 from palio.protocol.inquiries import Requested, Respond
 from palio.protocol.requests import Published, Refused
 from palio.protocol.vocabulary import OPTIONAL
+from palio.routing.documents.current import with_documents
 from palio.routing.durable.effects import STORE_EFFECTS, Append, Hand, Read, ReportGap
 from palio.routing.effects import CloseLink, Deliver, Effect, Reply, Send, SetTimer, SharedChanged, SharedReady
 from palio.routing.router import Router

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 
 import palio
 from palio import testing
-from palio.broker.documents.current import Versions, current_of, record_of, with_documents
-from palio.broker.documents.keeping import widened
 from palio.broker.documents.settings import DocumentSettings
 from palio.broker.settings import Settings, WrongSetting, require_safe
 from palio.model.filter import Filter
 from palio.model.notification import Notification
 from palio.protocol.envelope import Envelope
+from palio.routing.documents.current import Versions, current_of, record_of, with_documents
+from palio.routing.documents.keeping import widened
 from palio.routing.durable.effects import Append
 from tests.broker.documents.cards import CARD, PRICE, card
 from tests.security.world import World

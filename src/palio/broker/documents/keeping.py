@@ -3,37 +3,26 @@
     durable subscription ──deliveries──> records `document.kept` ──on disk──> acknowledged
 
 1. The broker itself has a durable subscription, here: so nothing is missed that any journal still has, whoever
-   is away meanwhile. It begins with all that the journals have.
-2. It is told of all versions of every document that may be selected, also of those that are not: what a
-   document is called never changes, so only conditions on that are asked for (`widened`). A version that the
-   filter does not select takes the place of one that it does, without its content.
-3. What is heard is acknowledged once it is on disk. What comes again changes nothing (`current`, 2), so all
-   brokers with the same filter that have heard the same keep the same.
-4. With another filter all is begun anew: what was kept goes, and the subscription with it.
-5. How far a journal was heard of (`heard`) is what the subscription here knows: all up to there is on disk, or
-   was not selected.
-"""
+   is away meanwhile. It begins with all that the journals have. What it is told of, and what becomes of that,
+   is in `routing.documents.keeping`.
+2. What is heard is acknowledged once it is on disk.
+3. With another filter all is begun anew: what was kept goes, and the subscription with it. """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from palio.broker.access.principal import Holder, Principal
 from palio.broker.access.rights import Rights
-from palio.broker.documents.current import KEPT, Versions, document_name, record_key
-from palio.documents.reserved import FAMILY, KEY
 from palio.language import PALIO, read_filter
-from palio.model.conjunction import Conjunction
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
 from palio.protocol.deliveries import Handed
-from palio.protocol.durable.retry import Patience
 from palio.protocol.durable.subscriptions import Acknowledged, Attach, Finish, Taken
-from palio.protocol.durable.wishes import LONGEST_WAIT, MAX_ATTEMPTS
-from palio.protocol.envelope import Envelope
+from palio.routing.documents.current import KEPT
+from palio.routing.documents.keeping import KeptDocuments
 from palio.routing.durable.effects import KeyedRecord
 from palio.routing.scopes import SetScope
 
@@ -47,21 +36,8 @@ STATE: Final = "document.keeping"  # the record that says which filter is kept, 
 # Who the keeper is where rights count: no principal can be called so.
 OWNER: Final = "_documents"
 SESSION: Final = "keeper"
-IN_FLIGHT: Final = 64
 _AGAIN = 1.0  # seconds until it is tried again
 _PAGE = 256
-_VERSIONS_OF_DOCUMENTS = Filter.parse(f"exists(string {FAMILY}) and exists(string {KEY})")
-# It is no attempt that failed if the disk is full, and nothing is a dead letter.
-_TAKER = Patience(in_flight=IN_FLIGHT, acknowledge_within=LONGEST_WAIT, attempts=MAX_ATTEMPTS)
-
-
-def widened(keep: Filter) -> Filter:
-    """All versions of documents that a filter may select one version of (2)."""
-    boxes = [
-        Conjunction.of({name: box.sides[name] for name in (FAMILY, KEY) if name in box.sides})
-        for box in keep.conjunctions
-    ]
-    return Filter(tuple(boxes)).intersect(_VERSIONS_OF_DOCUMENTS)
 
 
 class DocumentKeeper:
@@ -72,21 +48,15 @@ class DocumentKeeper:
         self.filter = read_filter(keep, dialect).require_satisfiable()
         self._broker = broker
         self._own = broker.settings.name
-        self._wanted = widened(self.filter)
+        self._kept = KeptDocuments(self.filter, self._own)
         self._name = f"documents-{self._own}"
         self._task: asyncio.Task[None] | None = None
         self._known_as = self._name
         self._begun = False  # whether what is kept is what the filter selects, and not one before it
 
     def heard(self, origin: str) -> int | None:
-        """Up to which sequence all is kept that is to be kept of a broker; None if it is not heard of (5)."""
-        durable = self._subscription()
-        if not self._begun or durable is None or origin not in durable.stored_position:
-            return None
-        waiting = [
-            one.envelope.sequence for one in durable.outbox.deliveries.values() if one.envelope.origin == origin
-        ]
-        return min([durable.stored_position[origin][0], *[sequence - 1 for sequence in waiting]])
+        """Up to which sequence all is kept that is to be kept of a broker; None if it is not heard of."""
+        return self._kept.heard(self._subscription(), origin) if self._begun else None
 
     def origins(self) -> list[str]:
         """The other brokers that were heard of."""
@@ -133,21 +103,20 @@ class DocumentKeeper:
         assert store is not None, "Settings want a journal for this."
         await self._begin(visitor, store)
         self._begun = True
-        attach = Attach(self._name, self._wanted, since="all", in_flight=IN_FLIGHT, patience=_TAKER, as_is=True)
-        await visitor.ask(attach)
+        await visitor.ask(self._kept.attach(self._name))
         while True:
             message = await visitor.take()
             if isinstance(message, Taken):
                 return
             if isinstance(message, Handed):
                 envelopes = [envelope for _, _, envelope in message.deliveries]
-                records = await asyncio.to_thread(self.changes, store, envelopes)
+                records = await asyncio.to_thread(self._kept.changes, store.record, envelopes)
                 if records:
                     await self._broker.storing.keep(*records)
                 visitor.say(Acknowledged(self._name, tuple([number for number, _, _ in message.deliveries])))
 
     async def _begin(self, visitor: Visitor, store: Store) -> None:
-        """Begins anew if another filter was kept before (4)."""
+        """Begins anew if another filter was kept before (3)."""
         state = KeyedRecord(STATE, self._known_as, self.filter.form)
         if await asyncio.to_thread(store.record, STATE, self._known_as) == state.value:
             return
@@ -157,21 +126,3 @@ class DocumentKeeper:
         while page := await asyncio.to_thread(store.records, KEPT, limit=_PAGE):
             await self._broker.storing.keep(*[KeyedRecord(KEPT, one.key, None) for one in page])
         await self._broker.storing.keep(state)
-
-    def changes(self, store: Store, envelopes: Sequence[Envelope]) -> Iterable[KeyedRecord]:
-        """The records that change by what was heard; in a thread."""
-        changed: dict[str, Versions] = {}
-        before: dict[str, Versions] = {}
-        for envelope in envelopes:
-            name = document_name(envelope.notification)
-            if name is None or envelope.origin == self._own:  # what was published here has its own record
-                continue
-            key = record_key(*name)
-            if key not in changed:
-                before[key] = changed[key] = Versions.of(store.record(KEPT, key))
-            changed[key] = changed[key].with_version(envelope, self.filter)
-        return [
-            KeyedRecord(KEPT, key, versions.encoded)
-            for key, versions in changed.items()
-            if versions is not before[key]
-        ]

@@ -19,7 +19,6 @@ import msgspec
 from msgspec import Meta
 
 from palio.broker.access.principal import Principal, sees
-from palio.broker.documents.current import CurrentDocument
 from palio.broker.documents.errors import (
     DocumentWithdrawn,
     NoSuchDocument,
@@ -27,7 +26,6 @@ from palio.broker.documents.errors import (
     WrongDocumentQuestion,
 )
 from palio.broker.documents.keeping import DocumentKeeper
-from palio.broker.documents.pulling import MOST_DOCUMENTS, DocumentPage
 from palio.broker.documents.retroactive import RetroactiveBeginnings
 from palio.broker.extension import Extension, ExtensionRequest, Route
 from palio.broker.gateway.openapi import COMMON, Given, Operation, Parameter, good
@@ -39,6 +37,8 @@ from palio.model.errors import NotAllowed, WrongParameter
 from palio.model.filter import Filter
 from palio.model.naming import event_name, read_event_name
 from palio.model.notification import Notification
+from palio.routing.documents.current import CurrentDocument
+from palio.routing.documents.pulling import MOST_DOCUMENTS, DocumentPage
 
 if TYPE_CHECKING:
     from starlette.responses import Response

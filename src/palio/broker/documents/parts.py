@@ -14,7 +14,6 @@ from palio.broker.documents.completing import DocumentCompletions
 from palio.broker.documents.knowledge import KnowledgeBase
 from palio.broker.documents.publishers import PublisherRequests
 from palio.broker.documents.publishing import DocumentPublishing
-from palio.broker.documents.pulling import CurrentDocuments
 from palio.broker.documents.readers import FamilyReaders
 from palio.broker.documents.registrations import PublisherRegistrations
 from palio.broker.documents.registry import FamilyRegistry
@@ -27,6 +26,7 @@ from palio.broker.documents.workers import DocumentWorkers
 from palio.broker.extension import Extension
 from palio.documents.stages import load_stages
 from palio.routing.clients import NoJournal
+from palio.routing.documents.pulling import CurrentDocuments
 
 if TYPE_CHECKING:
     from palio.broker.broker import BrokerServer

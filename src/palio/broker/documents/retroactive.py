@@ -1,14 +1,10 @@
 """`RetroactiveBeginnings`: subscriptions that begin with the current documents, and then go on with what comes.
 
-    attach ──> position ──> current documents up to it, page by page ──> what is published after it
+Where documents end and what comes begins is in `routing.documents.beginning`.
 
-1. The subscription is there before the position is taken: what is published after the position comes by it, and
-   is not trimmed. What came by it before belongs to the position, and is passed over by whoever reads.
-2. All that was published up to the position has been heard of here when it is given (`documents.position`): of
-   the own journal all that is on disk, of others what is kept here, once that is as far as the subscription.
-3. A page has documents that are current when it is read, and were published up to the position. What has been
+1. A page has documents that are current when it is read, and were published up to the position. What has been
    superseded meanwhile is not among them: its next version comes by the subscription.
-4. Who does not come to the end of the documents begins with them again: a record says so from before the
+2. Who does not come to the end of the documents begins with them again: a record says so from before the
    subscription is made (`documents.begin`) until its taker has done with all of them (`documents.caught_up`).
 """
 
@@ -21,14 +17,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import msgspec
 
 from palio.broker.access.principal import Principal
-from palio.broker.documents.current import document_name
 from palio.broker.documents.errors import NotHeardYet, TooManyBeginnings, WrongDocumentQuestion
 from palio.broker.extension import ExtensionRequest
-from palio.model.filter import Filter
-from palio.protocol.envelope import Envelope
 from palio.routing.clients import NoJournal
+from palio.routing.documents.beginning import RetroactivePosition, missing, needed
 from palio.routing.durable.effects import KeyedRecord
-from palio.routing.durable.home.subscription import HomeState
 
 if TYPE_CHECKING:
     from palio.broker.broker import BrokerServer
@@ -48,23 +41,6 @@ class BeginningQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True)
 
     name: _Name
     wait: Annotated[float, msgspec.Meta(ge=0, le=60)] = 10.0
-
-
-class RetroactivePosition(msgspec.Struct, frozen=True):
-    """Up to where documents are given: by origin, and of others than this broker what `keep` selects."""
-
-    broker: str
-    position: dict[str, int]
-    keep: str | None
-
-    def has(self, envelope: Envelope) -> bool:
-        """Whether something is a version of a document that is not newer (1)."""
-        if envelope.sequence > self.position.get(envelope.origin, -1):
-            return False
-        if document_name(envelope.notification) is None:
-            return False
-        kept = self.keep is not None and Filter.parse(self.keep).matches(envelope.notification)
-        return envelope.origin == self.broker or kept
 
 
 class RetroactiveBeginnings:
@@ -133,7 +109,7 @@ class RetroactiveBeginnings:
         return answer()
 
     async def position(self, name: str, wait: float) -> RetroactivePosition:
-        """A position that is not before the beginning of a subscription (1, 2).
+        """A position that is not before the beginning of a subscription.
 
         Raises `NoJournal`, `NotHeardYet`.
         """
@@ -142,20 +118,18 @@ class RetroactiveBeginnings:
         until = loop.time() + wait
         if keeper is None:
             return RetroactivePosition(self._name, {self._name: store.statistics().head}, None)
-        needed: dict[str, int] | None = None
+        wanted: dict[str, int] | None = None
         while True:
-            durable = self._subscription(name)
-            if needed is None and durable is not None and durable.state is HomeState.LIVE:
-                needed = {origin: one for origin, one in durable.position.items() if origin != self._name}
-            if needed is not None:
-                heard = {origin: keeper.heard(origin) for origin in needed}
-                if all((heard[origin] or 0) >= sequence for origin, sequence in needed.items()):
-                    position = {origin: one for origin, one in heard.items() if one is not None}
-                    position[self._name] = store.statistics().head
-                    return RetroactivePosition(self._name, position, str(keeper.filter))
+            if wanted is None:
+                wanted = needed(self._subscription(name), self._name)
+            heard = {origin: keeper.heard(origin) for origin in wanted or ()}
+            late = self._name if wanted is None else missing(wanted, heard)
+            if late is None:
+                position = {origin: one for origin, one in heard.items() if one is not None}
+                position[self._name] = store.statistics().head
+                return RetroactivePosition(self._name, position, str(keeper.filter))
             if loop.time() >= until:
-                late = next((o for o, s in (needed or {}).items() if (keeper.heard(o) or 0) < s), self._name)
-                raise NotHeardYet(late, (needed or {}).get(late, 0), self._name, wait)
+                raise NotHeardYet(late, (wanted or {}).get(late, 0), self._name, wait)
             await asyncio.sleep(_LOOK_EVERY)
 
     def _subscription(self, name: str) -> Durable | None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from palio.broker.documents.pulling import CurrentDocuments
+from palio.routing.documents.pulling import CurrentDocuments
 
 if TYPE_CHECKING:
     from palio.store import Store

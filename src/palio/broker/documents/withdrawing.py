@@ -12,9 +12,9 @@ from collections.abc import Callable
 import msgspec
 
 from palio.broker.documents.errors import DocumentWithdrawn, NoSuchDocument
-from palio.broker.documents.pulling import CurrentDocuments
 from palio.documents.reserved import FAMILY, KEY, WITHDRAWN
 from palio.model.notification import Notification
+from palio.routing.documents.pulling import CurrentDocuments
 
 _NAMES = frozenset((FAMILY, KEY, WITHDRAWN))
 

@@ -15,10 +15,10 @@ from typing import Annotated, Any, Literal, Protocol
 import msgspec
 
 from palio.broker.access.files import write_private
-from palio.broker.documents.retroactive import RetroactivePosition
 from palio.model.errors import PalioError
 from palio.protocol.durable.retry import Retry
 from palio.protocol.durable.wishes import LONGEST_WAIT, MAX_ATTEMPTS
+from palio.routing.documents.beginning import RetroactivePosition
 from palio.store.lake.once import sync_folder
 
 _log = logging.getLogger("palio.broker.gateway")

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from palio.broker.documents.knowledge import LONGEST_WAIT, SelectionQuestion
-from palio.broker.documents.retroactive import RetroactivePosition
 from palio.broker.gateway.definitions import StoredDefinition
 from palio.broker.gateway.modes import PushModes, require_mode
 from palio.broker.gateway.sinks import Sinks
@@ -32,6 +31,7 @@ from palio.protocol.durable.attempts import MAX_REASON
 from palio.protocol.durable.retry import Patience
 from palio.protocol.durable.subscriptions import Acknowledged, Attach, Rejected, Taken
 from palio.protocol.envelope import Envelope
+from palio.routing.documents.beginning import RetroactivePosition
 
 if TYPE_CHECKING:
     from palio.broker.broker import BrokerServer

@@ -27,7 +27,6 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from palio.broker.documents.knowledge import LONGEST_WAIT, KnowledgeBase, SelectionQuestion
-from palio.broker.documents.retroactive import RetroactivePosition
 from palio.broker.extension import Extension, Route
 from palio.broker.gateway.call import Call
 from palio.broker.gateway.problems import RefusedByBroker, details
@@ -64,6 +63,7 @@ from palio.protocol.durable.subscriptions import (
 )
 from palio.protocol.envelope import Envelope
 from palio.protocol.requests import Subscribe
+from palio.routing.documents.beginning import RetroactivePosition
 
 if TYPE_CHECKING:
     from palio.broker.broker import BrokerServer

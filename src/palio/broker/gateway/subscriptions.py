@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, cast
 import msgspec
 from msgspec import UNSET
 
-from palio.broker.documents.retroactive import RetroactivePosition
 from palio.broker.gateway.definitions import Config, Keeper, NotStored, StoredDefinition
 from palio.broker.gateway.modes import PushModes, require_mode
 from palio.broker.gateway.problems import RefusedByBroker
@@ -39,6 +38,7 @@ from palio.model.filter import Filter
 from palio.protocol.durable.control import Pause, Paused, Resume, Seek, Sought
 from palio.protocol.durable.retry import Retry
 from palio.protocol.durable.subscriptions import Attach, Attached, Change, Finish
+from palio.routing.documents.beginning import RetroactivePosition
 from palio.routing.scopes import SEPARATOR, owner_of
 
 if TYPE_CHECKING:

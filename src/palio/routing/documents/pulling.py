@@ -11,22 +11,19 @@ they are read side by side, and of each document the current version counts (`cu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from heapq import merge
 from itertools import groupby
 from operator import itemgetter
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 import msgspec
 
-from palio.broker.documents.current import KEPT, PUBLISHED, CurrentDocument, current_of, record_key
 from palio.documents.reserved import FAMILY
 from palio.model.filter import Filter
 from palio.protocol.envelope import Envelope
-
-if TYPE_CHECKING:
-    from palio.routing.durable.effects import KeyedRecord
-    from palio.store import Store
+from palio.routing.documents.current import KEPT, PUBLISHED, CurrentDocument, current_of, record_key
+from palio.routing.durable.effects import KeyedRecord
 
 # Records that are read at a time: the first few tell how large they are, then as many as have so many bytes.
 _FIRST, _MOST, _BYTES = 16, 512, 1 << 20
@@ -34,6 +31,16 @@ _FIRST, _MOST, _BYTES = 16, 512, 1 << 20
 MOST_DOCUMENTS: Final = 1_000
 PAGE_BYTES: Final = 4 << 20
 LOOKED_AT: Final = 20_000
+
+
+class KeyedRecords(Protocol):
+    """Where keyed records are: a store, or the disk of a simulated broker."""
+
+    def record(self, kind: str, key: str) -> bytes | None: ...
+
+    def records(
+        self, kind: str, *, prefix: str = "", after: str | None = None, limit: int = 1_000
+    ) -> Sequence[KeyedRecord]: ...
 
 
 class DocumentPage(msgspec.Struct, frozen=True):
@@ -46,7 +53,7 @@ class DocumentPage(msgspec.Struct, frozen=True):
 class CurrentDocuments:
     """Reads current documents from a store."""
 
-    def __init__(self, store: Store, complete: Callable[[Envelope], Envelope] = lambda one: one) -> None:
+    def __init__(self, store: KeyedRecords, complete: Callable[[Envelope], Envelope] = lambda one: one) -> None:
         """`complete` adds what an earlier state of its family has not read of a document."""
         self._store = store
         self._complete = complete
