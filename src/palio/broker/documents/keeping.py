@@ -6,7 +6,7 @@
    is away meanwhile. It begins with all that the journals have. What it is told of, and what becomes of that,
    is in `routing.documents.keeping`.
 2. What is heard is acknowledged once it is on disk.
-3. With another filter all is begun anew: what was kept goes, and the subscription with it. """
+3. With another filter all is begun anew: what was kept goes, and the subscription with it."""
 
 from __future__ import annotations
 
