@@ -136,6 +136,7 @@ class BrokerServer:
         self.handle = runner.handle
         self.carry_out = runner.carry_out
         self.sharing = runner.sharing
+        self.newest_documents = runner.newest_documents
         self.documents = DocumentParts(self, completions, guard, intake)
         self.take = intake.take
         self.inspected = intake.inspected

@@ -19,6 +19,7 @@ from palio.broker import fitting
 from palio.broker.border import bounced
 from palio.broker.connection import BrokerConnection
 from palio.broker.counts import BrokerCounts
+from palio.broker.documents.newest import NewestVersions
 from palio.broker.documents.staging import confirmed_documents
 from palio.broker.host import Host
 from palio.broker.notices import Notices
@@ -79,6 +80,7 @@ class EffectRunner:
         log: logging.Logger,
     ) -> None:
         self.router: Router
+        self.newest_documents = NewestVersions()
         self.are_documents = False  # whether what the router is being told of comes from reading documents
         self._scheduler = scheduler
         self._tidying: dict[Hashable, _Tidying] = {}
@@ -167,7 +169,7 @@ class EffectRunner:
                 self._to_store.append(gathered)
             effect = operations.with_row(effect)
         if self.are_documents:
-            effect = with_documents(effect)
+            effect = with_documents(effect, self.newest_documents.tell)
         self._to_store.append(effect)
 
     def _read(self, effect: Read) -> None:

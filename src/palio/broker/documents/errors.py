@@ -40,6 +40,17 @@ class NotHeardYet(PalioError):
     )
 
 
+class TooManyDocuments(PalioError):
+    """More documents than are looked through for one answer, most of which somebody may not see."""
+
+    family: str = cut(100)
+    limit: int
+    sentence = (
+        "The family {family!r} has more than {limit:,} documents, and what was published last is not for you; "
+        "ask for a page of those that you may see (`GET /documents`)."
+    )
+
+
 class TooManyBeginnings(PalioError):
     """As many subscriptions of one owner as may be have not had all current documents."""
 

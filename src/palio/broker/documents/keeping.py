@@ -48,7 +48,7 @@ class DocumentKeeper:
         self.filter = read_filter(keep, dialect).require_satisfiable()
         self._broker = broker
         self._own = broker.settings.name
-        self._kept = KeptDocuments(self.filter, self._own)
+        self._kept = KeptDocuments(self.filter, self._own, broker.newest_documents.tell)
         self._name = f"documents-{self._own}"
         self._task: asyncio.Task[None] | None = None
         self._known_as = self._name

@@ -247,11 +247,17 @@ class KnowledgeBase:
             raise DocumentWithdrawn(question.family, question.key, envelope.origin, envelope.sequence)
         return found
 
+    async def newest(self, family: str, principal: Principal) -> CurrentDocument | None:
+        """What was published last of a family, as far as somebody may see it; it may be a withdrawal.
+
+        Raises `NotAllowed`, `NoJournal`, `TooManyDocuments`.
+        """
+        allowed = _allowed(principal)
+        return await self._broker.newest_documents.find(family, self._broker.documents.current(), allowed)
+
     async def select(self, question: SelectionQuestion, wanted: Filter, principal: Principal) -> DocumentPage:
         """Raises `NotAllowed`, `NotHeardYet`, `NoJournal`."""
-        allowed = principal.rights.subscribe
-        if allowed is None:
-            raise NotAllowed(principal.name, "look at documents", "it has no right to see anything.")
+        allowed = _allowed(principal)
         documents = self._broker.documents.current()
         await self._wait_for(question.at_least, question.wait)
         look = partial(documents.select, upto=question.upto)
@@ -278,6 +284,14 @@ class KnowledgeBase:
             store = self._broker.store
             return None if store is None else store.statistics().head
         return None if self._keeper is None else self._keeper.heard(origin) or 0
+
+
+def _allowed(principal: Principal) -> Filter:
+    """What somebody may see. Raises `NotAllowed`."""
+    allowed = principal.rights.subscribe
+    if allowed is None:
+        raise NotAllowed(principal.name, "look at documents", "it has no right to see anything.")
+    return allowed
 
 
 def read_wanted_filter(question: SelectionQuestion) -> Filter:

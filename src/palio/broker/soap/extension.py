@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from palio.broker.extension import Extension, Job, Route
 from palio.broker.gateway.subscriptions import Subscriptions
+from palio.broker.soap.current_messages import CurrentMessages
 from palio.broker.soap.notification import PRODUCER, PULL_POINTS, SUBSCRIPTIONS, WsNotification
 from palio.broker.soap.onvif import DEVICE, EVENTS, SUBSCRIPTION, Onvif
 from palio.broker.soap.publishing import Say, SoapPublishing
@@ -25,7 +26,8 @@ def soap(broker: BrokerServer, subscriptions: Subscriptions, say: Say) -> Extens
     points = PullPoints(broker, subscriptions)
     subscribing = SoapSubscribing(broker, subscriptions, points)
     publishing = SoapPublishing(say)
-    onvif, notification = Onvif(broker, subscribing), WsNotification(subscribing, publishing)
+    onvif = Onvif(broker, subscribing)
+    notification = WsNotification(subscribing, publishing, CurrentMessages(broker))
     simple = SimpleOperations(broker, subscriptions, publishing)
     endpoints = SoapEndpoints(broker)
     routes = (

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from starlette.responses import Response
 
+from palio.broker.soap.current_messages import CurrentMessages
 from palio.broker.soap.elements import Element, make
 from palio.broker.soap.names import WSA, WSNT
 from palio.broker.soap.publishing import SoapPublishing
@@ -31,13 +32,18 @@ _PULL_POINT = re.compile(r"pullpoint-[0-9a-f]{16}")
 class WsNotification:
     """The endpoints of WS-BaseNotification."""
 
-    def __init__(self, subscribing: SoapSubscribing, publishing: SoapPublishing) -> None:
+    def __init__(
+        self, subscribing: SoapSubscribing, publishing: SoapPublishing, current: CurrentMessages
+    ) -> None:
         self._subscribing = subscribing
         self._publishing = publishing
+        self._current = current
 
     def producer(self) -> tuple[SoapOperation, ...]:
+        port = f"{_PORTS}/NotificationProducer"
         return (
-            SoapOperation(WSNT, "Subscribe", f"{_PORTS}/NotificationProducer", self._subscribe),
+            SoapOperation(WSNT, "Subscribe", port, self._subscribe),
+            SoapOperation(WSNT, "GetCurrentMessage", port, self._current.get),
             SoapOperation(WSNT, "CreatePullPoint", f"{_PORTS}/CreatePullPoint", self._create_pull_point),
         )
 

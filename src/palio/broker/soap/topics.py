@@ -52,6 +52,16 @@ def topic_filter(text: str, dialect: str, prefixes: Mapping[str | None, str]) ->
     return " or ".join(conditions)
 
 
+def single_topic(text: str, dialect: str, prefixes: Mapping[str | None, str]) -> str:
+    """The one topic that an expression names. Raises `SoapProblem`."""
+    topic_filter(text, dialect, prefixes)  # which raises what is wrong with it
+    named = [topic for one in text.split("|") for topic in _read(one.strip(), dialect, prefixes)]
+    if len(named) > 1 or "*" in named[0]:
+        reason = f"The topic expression {text[:200]!r} names several topics; ask for one at a time."
+        raise SoapProblem("MultipleTopicsSpecifiedFault", reason)
+    return named[0]
+
+
 def _read(text: str, dialect: str, prefixes: Mapping[str | None, str]) -> list[str]:
     """A topic, or patterns of topics (with `*`), for one alternative."""
     segments: list[str] = []

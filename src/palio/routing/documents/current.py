@@ -113,9 +113,17 @@ def record_of(envelope: Envelope) -> KeyedRecord | None:
     return KeyedRecord(PUBLISHED, record_key(*name), _encode(envelope))
 
 
-def with_documents(effect: Append) -> Append:
-    """The same append, with the records of the documents in it (1)."""
-    records = [record for one in effect.envelopes if (record := record_of(one)) is not None]
+def with_documents(effect: Append, tell: Callable[[Envelope, str], None] | None = None) -> Append:
+    """The same append, with the records of the documents in it (1). `tell` hears of each version, and what its
+    record is called.
+    """
+    records = []
+    for one in effect.envelopes:
+        record = record_of(one)
+        if record is not None:
+            records.append(record)
+            if tell is not None:
+                tell(one, record.key)
     if not records:
         return effect
     return msgspec.structs.replace(effect, records=(*effect.records, *records))

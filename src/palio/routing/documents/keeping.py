@@ -45,8 +45,12 @@ def widened(keep: Filter) -> Filter:
 class KeptDocuments:
     """What a filter selects of the documents of others, at a broker of this name."""
 
-    def __init__(self, keep: Filter, own: str) -> None:
+    def __init__(
+        self, keep: Filter, own: str, tell: Callable[[Envelope, str], None] = lambda envelope, record: None
+    ) -> None:
+        """`tell` hears of each version that is kept, and what its record is called."""
         self.filter = keep
+        self._tell = tell
         self._own = own
         self._wanted = widened(keep)
 
@@ -67,7 +71,10 @@ class KeptDocuments:
             key = record_key(*name)
             if key not in changed:
                 before[key] = changed[key] = Versions.of(record(KEPT, key))
-            changed[key] = changed[key].with_version(envelope, self.filter)
+            versions = changed[key].with_version(envelope, self.filter)
+            if versions is not changed[key] and self.filter.matches(envelope.notification):
+                self._tell(envelope, key)
+            changed[key] = versions
         return [
             KeyedRecord(KEPT, key, versions.encoded)
             for key, versions in changed.items()

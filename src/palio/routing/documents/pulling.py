@@ -60,9 +60,8 @@ class CurrentDocuments:
 
     def get(self, family: str, key: str) -> CurrentDocument | None:
         """The current version of a document, which may say that it was withdrawn. Raises `StoreUnavailable`."""
-        record = record_key(family, key)
-        found = current_of(self._store.record(PUBLISHED, record), self._store.record(KEPT, record))
-        return found.completed(self._complete) if found is not None and found.name == (family, key) else None
+        found = self.at(record_key(family, key))
+        return found if found is not None and found.name == (family, key) else None
 
     def select(
         self,
@@ -85,16 +84,29 @@ class CurrentDocuments:
                 return DocumentPage(tuple(found), place)
         return DocumentPage(tuple(found), None)
 
+    def at(self, record: str) -> CurrentDocument | None:
+        """The current version of the document whose record is called so."""
+        found = current_of(self._store.record(PUBLISHED, record), self._store.record(KEPT, record))
+        return None if found is None else self.completed(found)
+
     def walk(self, prefix: str, after: str | None) -> Iterator[tuple[str, CurrentDocument | None]]:
         """All documents whose records begin so, after one of them: their records' keys, and what is current."""
+        for key, found in self.published(prefix, after):
+            yield key, None if found is None else self.completed(found)
+
+    def completed(self, document: CurrentDocument) -> CurrentDocument:
+        """With what an earlier state of its family has not read of it."""
+        return document.completed(self._complete)
+
+    def published(self, prefix: str, after: str | None) -> Iterator[tuple[str, CurrentDocument | None]]:
+        """As `walk`, but as they were published."""
         own = (((record.key.encode(), 0), record) for record in self._records(PUBLISHED, prefix, after))
         kept = (((record.key.encode(), 1), record) for record in self._records(KEPT, prefix, after))
         for _, group in groupby(merge(own, kept, key=itemgetter(0)), lambda one: one[0][0]):
             both = {record.kind: record for _, record in group}
             key = next(iter(both.values())).key
             values = [both[kind].value if kind in both else None for kind in (PUBLISHED, KEPT)]
-            found = current_of(*values)
-            yield key, None if found is None else found.completed(self._complete)
+            yield key, current_of(*values)
 
     def _records(self, kind: str, prefix: str, after: str | None) -> Iterator[KeyedRecord]:
         limit = _FIRST
