@@ -179,7 +179,7 @@ async def test_who_begins_later_or_with_another_filter_has_what_journals_have(tm
                 assert sorted(await everything(other, last)) == keys
                 with pytest.raises(palio.client.errors.RequestRefused, match="has not heard"):
                     await other.document(
-                        "card", "c1", at_least=palio.client.Confirmation("three", 1), timeout=0.1
+                        "card", "c1", at_least=palio.client.Confirmation("three", 1), timeout=1
                     )
             await two.stop()
     await one.stop()
