@@ -15,7 +15,8 @@ from contextlib import suppress
 from typing import Any
 
 from palio.language.errors import UnwritableCondition
-from palio.language.eventbridge import EXCLUDED, OR, SIGNS, parse_event_pattern
+from palio.language.eventbridge import OR, parse_event_pattern
+from palio.language.eventbridge_matchers import EXCLUDED, SIGNS
 from palio.model import jsontext, numberline
 from palio.model.constraint import IGNORING_CASE, IN_NETWORK, Constraint
 from palio.model.describe import describe

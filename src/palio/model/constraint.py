@@ -23,6 +23,7 @@ from palio.model.valueset import ABSENT, EMPTY, PRESENT, ValueSet, union
 
 # Plain ints, because the members of an enum are slow to hash, and parsing is to be fast.
 _INT, _FLOAT, _STRING, _BYTES = int(Kind.INT), int(Kind.FLOAT), int(Kind.STRING), int(Kind.BYTES)
+_LIST = int(Kind.LIST)
 _NUMBERS = (_INT, _FLOAT)
 _TEXT_KINDS = (_STRING, _BYTES)
 _KINDS = {kind: _NUMBERS if number in _NUMBERS else (number,) for kind, number in KIND_OF_TYPE.items()}
@@ -286,13 +287,27 @@ def prefix(kind: int, text: str) -> Flips:
 
 def having(element: Constraint) -> ValueSet:
     """The lists that have an element which satisfies a constraint."""
-    element = _canonical(element)
-    values = element.values()
-    elements = ValueSet(False, (*values.parts[: Kind.LIST], NOTHING))
+    return ValueSet(False, (*EMPTY.parts[:_LIST], _having(element, element.values())))
+
+
+def with_lists(constraint: Constraint, values: ValueSet | None = None) -> ValueSet:
+    """The values that satisfy a constraint, and the lists that have an element which does.
+
+    `values` are those of the constraint, where they have been found already.
+    """
+    if values is None:
+        values = constraint.values()
+    return ValueSet(False, (*values.parts[:_LIST], _having(constraint, values)))
+
+
+def _having(element: Constraint, values: ValueSet) -> Tree:
+    elements = values
+    if values.parts[_LIST] != NOTHING:
+        elements = ValueSet(False, (*values.parts[:_LIST], NOTHING))
     if elements.is_empty():
-        return EMPTY
-    atom = Has(element_text(element), element, elements)
-    return ValueSet.of({Kind.LIST: DecisionNode(atom, EVERYTHING[Kind.LIST], NOTHING)})
+        return NOTHING
+    element = _canonical(element)
+    return DecisionNode(Has(element_text(element), element, elements), EVERYTHING[_LIST], NOTHING)
 
 
 def _canonical(element: Constraint) -> Constraint:

@@ -27,7 +27,9 @@ def read(text: str | bytes) -> Any:
         decoded = text.decode("utf-8-sig") if isinstance(text, bytes) else text
         if decoded.count("{") + decoded.count("[") > MAX_CONTAINERS:
             raise InvalidNotification("$", f"This JSON has more than {MAX_CONTAINERS:,} objects and arrays.")
-        return json.loads(decoded, object_pairs_hook=_object, parse_int=_integer)
+        if decoded.startswith("\ufeff"):
+            raise InvalidNotification("$", "This is not JSON: it begins with a byte order mark.")
+        return _DECODER.decode(decoded)
     except json.JSONDecodeError as problem:
         raise InvalidNotification("$", f"This is not JSON: {problem}.") from None
     except UnicodeDecodeError:
@@ -55,3 +57,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def _integer(digits: str) -> int:
     # Reading thousands of digits takes quadratic time; what does not fit is refused with its path later.
     return int(digits) if len(digits) <= _LONGEST_INTEGER else INT_MAX + 1
+
+
+# One for all: to make a decoder takes longer than it takes to read a short text.
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_int=_integer)

@@ -8,13 +8,17 @@ answers about the elements.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from palio.model import decision
-from palio.model.decision import Tree
+from palio.model.decision import DecisionNode, Tree
 from palio.model.effort import Effort
+from palio.model.flips import EVERYTHING, NOTHING
 from palio.model.values import Kind
 
 if TYPE_CHECKING:
@@ -74,6 +78,35 @@ def example(tree: Tree, scalars: ValueSet) -> tuple[Any, ...] | None:
             else:
                 return tuple(dict.fromkeys(elements))
     return None
+
+
+def joined_by_or(tree: Tree) -> list[Has]:
+    """The questions of which one is to be answered by yes, if that is all that a tree says; else nothing."""
+    found: list[Has] = []
+    while isinstance(tree, DecisionNode):
+        if tree.yes != EVERYTHING[Kind.LIST]:
+            return []
+        found.append(tree.atom)
+        tree = tree.no
+    return found if tree == NOTHING else []
+
+
+def without_needless(questions: list[Has]) -> list[Has]:
+    """Those that cannot be spared: whose elements are not all among those of others."""
+    kept = questions
+    for one in questions:
+        others = [other for other in kept if other is not one]
+        if others and reduce(or_, [other.elements for other in others]).includes(one.elements):
+            kept = others
+    return kept
+
+
+def either(questions: Sequence[Has]) -> Tree:
+    """The tree that asks whether one of these holds, in their order."""
+    tree: Tree = NOTHING
+    for one in reversed(questions):
+        tree = DecisionNode(one, EVERYTHING[Kind.LIST], tree)
+    return tree
 
 
 def singles(tree: Tree, scalars: ValueSet) -> ValueSet:

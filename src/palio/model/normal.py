@@ -41,7 +41,7 @@ _SIMPLIFY_FROM = 16
 _MAX_REASONS = 3
 
 # What must hold: of attributes the set that their value is in; of formulas, whether they are true.
-_Sides: TypeAlias = "dict[str | Formula, ValueSet]"
+Sides: TypeAlias = "dict[str | Formula, ValueSet]"
 _UNTRUE = ANYTHING - TRUE
 
 
@@ -57,7 +57,7 @@ def normalise(expression: Expression) -> Normal:
     plain = _plain_conjunction(expression)
     if plain is not None:
         return plain
-    expander = _Expander(lambda: _count(expression, False)[0])
+    expander = Expander(lambda: _count(expression, False)[0])
     return expander.normal(expander.expand(expression, False))
 
 
@@ -76,22 +76,22 @@ def _plain_conjunction(expression: Expression) -> Normal | None:
 
 def intersection(left: Sequence[Conjunction], right: Sequence[Conjunction]) -> Normal:
     """The normal form of what lies in both unions of conjunctions. Raises `FilterTooLarge`."""
-    expander = _Expander(lambda: len(left) * len(right))
+    expander = Expander(lambda: len(left) * len(right))
     return expander.normal(expander.all([[_sides(box) for box in side] for side in (left, right)]))
 
 
-def _sides(box: Conjunction) -> _Sides:
+def _sides(box: Conjunction) -> Sides:
     """A conjunction with its residuals as sides."""
     return _named(box.sides) | {one.formula: TRUE if one.wanted else _UNTRUE for one in box.residuals}
 
 
-def _named(sides: Mapping[str, ValueSet]) -> _Sides:
-    named: _Sides = {}
+def _named(sides: Mapping[str, ValueSet]) -> Sides:
+    named: Sides = {}
     named.update(sides)
     return named
 
 
-def _box(sides: _Sides) -> Conjunction:
+def _box(sides: Sides) -> Conjunction:
     """The conjunction of some sides, of which some may allow everything."""
     plain = {name: side for name, side in sides.items() if type(name) is str}
     if len(plain) == len(sides):
@@ -153,8 +153,11 @@ def _described(name: str | Formula, values: ValueSet) -> Expression:
     return describe(name, values) if isinstance(name, str) else Residual(name, values.includes(TRUE))
 
 
-class _Expander:
-    """`count` tells how many conjunctions there would be without simplifying; only an error asks for it."""
+class Expander:
+    """Joins alternatives, each of which is what must hold of some attributes, by `and` and by `or`.
+
+    `count` tells how many conjunctions there would be without simplifying; only an error asks for it.
+    """
 
     def __init__(self, count: Callable[[], int]) -> None:
         self.count = count
@@ -162,15 +165,15 @@ class _Expander:
         self.effort = Effort(MAX_EFFORT, STEPS)
         self.simplifying = Effort(MAX_EFFORT, STEPS)
 
-    def normal(self, alternatives: list[_Sides]) -> Normal:
+    def normal(self, alternatives: list[Sides]) -> Normal:
         conjunctions = [_box(sides) for sides in alternatives]
         settled = settle(conjunctions)
         if not settled:
             for name in dict.fromkeys(name for box in conjunctions for name in box.sides):
-                self._conflict(f"the conditions on `{name}` exclude each other")
+                self.conflict(f"the conditions on `{name}` exclude each other")
         return Normal(settled, tuple(self.conflicts))
 
-    def expand(self, expression: Expression, negated: bool) -> list[_Sides]:
+    def expand(self, expression: Expression, negated: bool) -> list[Sides]:
         """The alternatives of which one must hold; none means false, one without sides means true."""
         match expression:
             case Condition(attribute, constraint):
@@ -178,7 +181,7 @@ class _Expander:
                 if negated:
                     values = ~values
                 if values.is_empty():
-                    self._conflict(f"`{text_of(expression)}` holds for no value")
+                    self.conflict(f"`{text_of(expression)}` holds for no value")
                     return []
                 return [{attribute: values}]
             case Residual(formula, wanted):
@@ -187,45 +190,47 @@ class _Expander:
                 return self.expand(operand, not negated)
             case Always(truth):
                 if truth == negated:
-                    self._conflict("`false` never holds")
+                    self.conflict("`false` never holds")
                     return []
                 return [{}]
             case And(operands) | Or(operands):
                 parts = [self.expand(operand, negated) for operand in operands]
                 return self.any(parts) if isinstance(expression, Or) != negated else self.all(parts)
 
-    def computed(self, formula: Formula, wanted: bool) -> list[_Sides]:
+    def computed(self, formula: Formula, wanted: bool) -> list[Sides]:
         """The one alternative of a residual; none if it never holds."""
         check_size(formula)
         sides = implied(formula)
         if not wanted:
             return [{}] if sides is None else [{formula: _UNTRUE}]
         if sides is None:
-            self._conflict(f"`{text_of(Residual(formula))}` holds for no values")
+            self.conflict(f"`{text_of(Residual(formula))}` holds for no values")
             return []
         return [_named(sides) | {formula: TRUE}]
 
-    def any(self, parts: list[list[_Sides]]) -> list[_Sides]:
+    def any(self, parts: list[list[Sides]]) -> list[Sides]:
+        """Where one of the parts holds."""
         single: dict[str | Formula, list[ValueSet]] = defaultdict(list)
-        several: list[_Sides] = []
+        several: list[Sides] = []
         for sides in (sides for part in parts for sides in part):
             if len(sides) == 1:
                 ((name, values),) = sides.items()
                 single[name].append(values)
             else:
                 several.append(sides)
-        joined: list[_Sides] = [{name: union(sets)} for name, sets in single.items()]
+        joined: list[Sides] = [{name: union(sets)} for name, sets in single.items()]
         return self._bounded(joined + several)
 
-    def all(self, parts: list[list[_Sides]]) -> list[_Sides]:
-        result: list[_Sides] = [{}]
+    def all(self, parts: list[list[Sides]]) -> list[Sides]:
+        """Where all of the parts hold."""
+        result: list[Sides] = [{}]
         for part in sorted(parts, key=len):
             self._spend(len(result) * len(part))
             joined = [self._join(left, right) for left in result for right in part]
             result = self._bounded([sides for sides in joined if sides is not None])
         return result
 
-    def _join(self, left: _Sides, right: _Sides) -> _Sides | None:
+    def _join(self, left: Sides, right: Sides) -> Sides | None:
         joined = dict(left)
         for name, values in right.items():
             before = joined.get(name)
@@ -237,12 +242,12 @@ class _Expander:
             if not both.asks and both.is_empty():
                 if len(self.conflicts) < _MAX_REASONS:
                     first, second = (text_of(_described(name, one)) for one in (before, values))
-                    self._conflict(f"`{first}` and `{second}` exclude each other")
+                    self.conflict(f"`{first}` and `{second}` exclude each other")
                 return None
             joined[name] = both
         return joined
 
-    def _bounded(self, alternatives: list[_Sides]) -> list[_Sides]:
+    def _bounded(self, alternatives: list[Sides]) -> list[Sides]:
         if len(alternatives) > _SIMPLIFY_FROM:
             self._spend(len(alternatives))
             boxes = [_box(sides) for sides in alternatives]
@@ -261,7 +266,8 @@ class _Expander:
     def _too_large(self, at_least: int = MAX_CONJUNCTIONS + 1) -> NoReturn:
         raise FilterTooLarge(limit=MAX_CONJUNCTIONS, got=max(at_least, self.count()))
 
-    def _conflict(self, reason: str) -> None:
+    def conflict(self, reason: str) -> None:
+        """Remembers why nothing is left, if nothing is."""
         if len(self.conflicts) < _MAX_REASONS and reason not in self.conflicts:
             self.conflicts.append(reason)
 

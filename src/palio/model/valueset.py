@@ -245,6 +245,8 @@ def _simplified(kind: int, tree: Tree) -> Tree:
     if not isinstance(tree, DecisionNode) or _is_plain_question(kind, tree):
         return tree
     atoms = decision.atoms(tree)
+    if kind == Kind.LIST and len(atoms) <= MAX_ATOMS_TO_DROP and (joined := lists.joined_by_or(tree)):
+        return lists.either(lists.without_needless(joined))
     if kind != Kind.LIST:
         plain = _without_questions(kind, tree)
         if plain is not None:
