@@ -96,5 +96,5 @@ sanitize: $(READY)  ## the core's tests under the address and undefined-behaviou
 		$(BIN)/python -m pytest -s -p no:cacheprovider tests/matching
 
 clean:           ## remove the virtual environment and all caches
-	rm -rf $(VENV) src/palio/matching/core.c src/palio/matching/core.*.so src/palio/model/quick.c src/palio/model/quick.*.so .hypothesis .mypy_cache .ruff_cache .pytest_cache .import_linter_cache build src/*.egg-info
+	rm -rf $(VENV) src/palio/matching/core.c src/palio/matching/core.*.so src/palio/model/quick.c src/palio/model/quick.*.so src/palio/documents/quick.c src/palio/documents/quick.*.so .hypothesis .mypy_cache .ruff_cache .pytest_cache .import_linter_cache build src/*.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

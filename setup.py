@@ -4,8 +4,10 @@ Built for the baseline of the architecture; wider vectors are chosen at run time
 with the address and undefined-behaviour sanitizers instead (`make sanitize`).
 """
 
+import importlib
 import os
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 from setuptools import Extension, setup
@@ -23,8 +25,21 @@ if os.environ.get("PALIO_SANITIZE"):
     ]
     LINK = ["-fsanitize=address,undefined"]
 
+# What walks over documents is built against the headers of lxml, which is an extra.
+WALK = [
+    Extension(
+        "palio.documents.quick",
+        ["src/palio/documents/quick.pyx"],
+        include_dirs=importlib.import_module("lxml").get_include() if find_spec("lxml") else [],
+        extra_compile_args=FLAGS,
+        extra_link_args=LINK,
+        optional=True,
+    )
+]
+
 setup(
     ext_modules=[
+        *(WALK if find_spec("lxml") else []),
         Extension(
             "palio.matching.core",
             ["src/palio/matching/core.pyx"],

@@ -44,10 +44,11 @@ from palio.documents import (
 )
 from palio.documents.event_format import XML_FORMATS
 from palio.documents.extraction import Extraction
+from palio.documents.finding import PathFinding
 from palio.documents.libxml import etree_module
 from palio.documents.parsing import parse_document
 from palio.documents.schemas import read_sources
-from palio.documents.xpath import read_path
+from palio.documents.xpath import XPath, read_path
 from palio.documents.xpath.path import naming_of
 from palio.language import read_filter
 from palio.matching import MatchIndex
@@ -373,6 +374,13 @@ def documents(data: bytes) -> None:
     assert Notification.decode(checked.encode()).attributes == read.attributes
 
 
+def _both_ways(path: XPath) -> None:
+    """The short way to values finds what the long way does."""
+    wanted = [(path, FamilyPath(path.text, many=True))]
+    short, long = (PathFinding(wanted, short=short).values(_CARD_TREE) for short in (True, False))
+    assert short == long
+
+
 def xpaths(data: bytes) -> None:
     """A path is written in one way, costs little, finds what libxml2 finds, and is what its schema says."""
     text = data.decode("utf-8", "replace")
@@ -387,6 +395,7 @@ def xpaths(data: bytes) -> None:
         assert not text.isascii()
         Extraction([path]).found(_CARD_TREE)
         return
+    _both_ways(path)
     expected, [found] = compiled(_CARD_TREE), Extraction([path]).found(_CARD_TREE).results
     if isinstance(found, float):
         assert repr(found) == repr(expected)

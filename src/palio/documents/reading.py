@@ -16,15 +16,14 @@ from typing import Any, Final
 
 import msgspec
 
-from palio.documents.conversion import SPACE, computed_value, refused
+from palio.documents.conversion import SPACE, refused
 from palio.documents.errors import DocumentRefused
-from palio.documents.extraction import Extraction, FoundValues
-from palio.documents.family import Family
+from palio.documents.family import Family, FamilyPath
+from palio.documents.finding import PathFinding
 from palio.documents.parsing import DocumentLimits, parse_document
 from palio.documents.reserved import FAMILY, KEY, REVISION
 from palio.documents.schemas import read_sources
 from palio.documents.validating import SchemaValidator
-from palio.documents.values import path_value
 from palio.documents.xpath import read_xpath
 from palio.model.values import Value
 
@@ -59,15 +58,16 @@ class DocumentReader:
         if validator is None and family.schemas:
             validator = SchemaValidator(read_sources(family.schemas))
         self.validator = validator
-        written = [path.expression for path in family.paths] + list(family.key)
-        expressions = dict.fromkeys(written)
-        self._places = {expression: place for place, expression in enumerate(expressions)}
-        self._extraction = Extraction([read_xpath(one, family.prefixes) for one in expressions])
+        # All that a part of the key finds is asked for, so that it can be said how many there are.
+        keys = [FamilyPath(one, many=True) for one in family.key]
+        self._finding = PathFinding(
+            [(read_xpath(one.expression, family.prefixes), one) for one in (*keys, *family.paths)]
+        )
 
     @property
     def alone(self) -> tuple[str, ...]:
         """Paths that are beyond the walk, which libxml2 evaluates one by one."""
-        return self._extraction.alone
+        return self._finding.alone
 
     def read(self, content: bytes) -> ReadDocument:
         """Raises `DocumentRefused` and `DocumentTooLarge`."""
@@ -84,28 +84,27 @@ class DocumentReader:
             raise DocumentRefused(said, tree.getroot().sourceline)
         if self.validator is not None:
             self.validator.require_valid(tree)
-        found = self._extraction.found(tree)
-        key = "/".join(self._key_part(expression, found) for expression in family.key)
+        found = self._finding.values(tree)
+        parts = zip(family.key, found, strict=False)
+        key = "/".join([_key_part(expression, value) for expression, value in parts])
         if len(key) > MAX_KEY_CHARACTERS:
             raise DocumentRefused(f"Its key has {len(key):,} characters; the limit is {MAX_KEY_CHARACTERS:,}.")
         attributes: dict[str, Value] = {FAMILY: family.name, KEY: key, REVISION: family.revision}
-        for path in family.paths:
-            value = path_value(path, found.results[self._places[path.expression]], found)
+        for path, value in zip(family.paths, found[len(family.key) :], strict=True):
             if value is not None:
                 attributes[path.expression] = value
         return ReadDocument(family.name, key, attributes, content)
 
-    def _key_part(self, expression: str, found: FoundValues) -> str:
-        result = found.results[self._places[expression]]
-        if isinstance(result, list):
-            if len(result) != 1:
-                many = "nothing" if not result else f"{len(result):,} nodes"
-                raise refused(None, expression, f"is a part of the key, and finds {many}")
-            result = found.string_of(result[0])
-        part = " ".join(str(computed_value(result, "string", expression)).strip(SPACE).split())
-        if not part:
-            raise refused(None, expression, "is a part of the key, and finds a text that is empty")
-        return part.replace("%", "%25").replace("/", "%2F")
+
+def _key_part(expression: str, found: Value | None) -> str:
+    texts = found if isinstance(found, tuple) else ()
+    if len(texts) != 1:
+        many = "nothing" if not texts else f"{len(texts):,} nodes"
+        raise refused(None, expression, f"is a part of the key, and finds {many}")
+    part = " ".join(str(texts[0]).strip(SPACE).split())
+    if not part:
+        raise refused(None, expression, "is a part of the key, and finds a text that is empty")
+    return part.replace("%", "%25").replace("/", "%2F")
 
 
 def root_name(tree: Any) -> tuple[str, str]:

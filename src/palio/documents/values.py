@@ -14,13 +14,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from palio.documents.conversion import computed_value, refused, value_of
-from palio.documents.extraction import Extraction, FoundValues
 from palio.documents.family import Family, FamilyPath
+from palio.documents.finding import PathFinding
 from palio.documents.parsing import DocumentLimits, parse_document
 from palio.documents.reserved import FAMILY, REVISION
 from palio.documents.xpath import read_xpath
-from palio.model.values import Scalar, Value
+from palio.model.values import Value
 
 
 class PathValues:
@@ -32,9 +31,7 @@ class PathValues:
         """Raises `XPathSyntaxError`."""
         self.paths = tuple(paths)
         self._limits = limits or DocumentLimits()
-        expressions = dict.fromkeys(path.expression for path in self.paths)
-        self._places = {expression: place for place, expression in enumerate(expressions)}
-        self._extraction = Extraction([read_xpath(one, prefixes) for one in expressions])
+        self._finding = PathFinding([(read_xpath(one.expression, prefixes), one) for one in self.paths])
 
     def of(self, content: bytes) -> list[Value | None]:
         """The value of each path, None where it finds nothing. Raises `DocumentRefused`, `DocumentTooLarge`."""
@@ -42,8 +39,7 @@ class PathValues:
 
     def of_tree(self, tree: Any) -> list[Value | None]:
         """The same of a document that is parsed."""
-        found = self._extraction.found(tree)
-        return [path_value(path, found.results[self._places[path.expression]], found) for path in self.paths]
+        return self._finding.values(tree)
 
 
 class FamilyCompletion:
@@ -71,23 +67,3 @@ class FamilyCompletion:
             else:
                 completed[path.expression] = value
         return None if completed == attributes else completed
-
-
-def path_value(path: FamilyPath, result: Any, found: FoundValues) -> Value | None:
-    """The value of an attribute; None if there is none."""
-    if not isinstance(result, list):
-        value = computed_value(result, path.kind, path.expression)
-        return (value,) if path.many and value is not None else value
-    if len(result) > 1 and not path.many:
-        said = f"finds {len(result):,} nodes, and its family says that there is one; add it with `many`"
-        raise refused(result[1], path.expression, said)
-    values: list[Scalar] = []
-    for node in result:
-        text = found.string_of(node)
-        found.count(text)
-        value = value_of(text, path.kind, node, path.expression)
-        if value is not None:
-            values.append(value)
-    if not values:
-        return None
-    return tuple(values) if path.many else values[0]

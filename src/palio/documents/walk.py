@@ -82,6 +82,12 @@ class _WalkPlace:
         self.children: tuple[str, ...] | None = None if all_children else tuple(dict.fromkeys(exact))
         self.next: dict[str | tuple[str, frozenset[int]], _WalkPlace | None] = {}
 
+    def attribute_tests(self) -> list[tuple[str | None, str | None, int]]:
+        """The namespace and the local name of attributes (None for any), and the path that wants them."""
+        exact = [(*_split(name), path) for name, paths in self.attributes.exact for path in paths]
+        tests = self.attributes.tests
+        return exact + [(test.namespace, test.local, path) for test, paths in tests for path in sorted(paths)]
+
 
 class _AttributeTests(NamedTuple):
     """Names with the paths that want them; where one path wants several, all attributes are gone through."""
@@ -106,6 +112,12 @@ def clark(test: NameTest) -> str:
     return f"{{{test.namespace}}}{test.local}" if test.namespace else str(test.local)
 
 
+def _split(name: str) -> tuple[str, str]:
+    """The namespace and the local name of what `clark` gives."""
+    namespace, _, local = name.rpartition("}")
+    return namespace[1:], local
+
+
 def passes(test: NameTest, name: str) -> bool:
     """Whether a name, as lxml writes it, passes."""
     if test.namespace is None:
@@ -125,15 +137,15 @@ class DocumentWalk:
             self._add(number, path)
         self._places: dict[frozenset[int], _WalkPlace] = {}
         self._numbers = {number for number, _ in paths}
-        tests = [step.test for _, path in paths for step in path.steps]
-        self._said = {clark(test) for test in tests if test.local is not None}
-        self._namespaces = {test.namespace for test in tests if test.local is None and test.namespace}
+        self.tests = {step.test for _, path in paths for step in path.steps}
+        self._said = {clark(test) for test in self.tests if test.local is not None}
+        self._namespaces = {test.namespace for test in self.tests if test.local is None and test.namespace}
         self.names: dict[str, str] = {}
 
     def walk(self, root: Any, string_of: StringOf) -> dict[int, list[Any]]:
         """The elements, values of attributes and texts that each path finds. Raises `TooMuchFound`."""
         found: dict[int, list[Any]] = {number: [] for number in self._numbers}
-        start, going = self._place(frozenset((0,))), _Going(self, found, string_of)
+        start, going = self.first_place(), _Going(self, found, string_of)
         going.children(start, (root,), going.asked(start, [root]) if start.asked else None)
         return found
 
@@ -186,6 +198,10 @@ class DocumentWalk:
                 self._places = {}
             place = self._places[reached] = _WalkPlace([states[one] for one in sorted(states)])
         return place
+
+    def first_place(self) -> _WalkPlace:
+        """Where a walk begins: the document, of which the root is the only child."""
+        return self._place(frozenset((0,)))
 
     def next_place(self, place: _WalkPlace, name: str, passed: frozenset[int] | None) -> _WalkPlace | None:
         """Where a child of that name leads, which has `passed` to these states; None if nowhere."""
