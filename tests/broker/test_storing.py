@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -45,7 +45,7 @@ class Bridged:
         self.store = Slow()
         self.bridge = StoreBridge(LIMIT, self.readings.append, Scheduler(), logging.getLogger("palio.tests"))
         self.bridge.store = self.store  # type: ignore[assignment]
-        self.bridge.begin(lambda message, source: self.heard.append(message))
+        self.bridge.begin(self.heard.extend)
 
     async def complete(self, *messages: Any) -> None:
         """In another thread, as a store does."""
@@ -78,11 +78,11 @@ async def test_what_a_store_says_while_it_is_closed_is_not_handled(caplog) -> No
         """The rest is written, and told, in the thread of whoever closes."""
         bridged.bridge.completed([Stored(1)])
 
-    def handle(message: Any, source: str) -> None:
+    def complete(messages: Iterable[Any]) -> None:
         raise StoreError("The store is closed.")  # as it says to what follows from its completions
 
     bridged.store.close = close  # type: ignore[attr-defined]
-    bridged.bridge.begin(handle)
+    bridged.bridge.begin(complete)
     await bridged.bridge.close()
     await asyncio.sleep(0)
     assert bridged.bridge.failed is not None
@@ -91,11 +91,11 @@ async def test_what_a_store_says_while_it_is_closed_is_not_handled(caplog) -> No
 
 
 async def test_what_cannot_be_handled_is_the_end_of_the_broker() -> None:
-    def handle(message: Any, source: str) -> None:
+    def complete(messages: Iterable[Any]) -> None:
         raise ValueError("never heard of it")
 
     bridged = Bridged()
-    bridged.bridge.begin(handle)
+    bridged.bridge.begin(complete)
     keeping = asyncio.create_task(bridged.bridge.keep(KeyedRecord("k", "a", b"1")))
     await asyncio.sleep(0)
     await bridged.complete(Stored(1))

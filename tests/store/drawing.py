@@ -35,6 +35,8 @@ FILTERS = [Filter.parse(text) for text in ("true", "x > 4", 's = "a" or x < 2', 
 KEYS = ["", "a", "ab", "b\0", "ü", "\U0001f40e", "\\"]
 NAMES = ["one", "two", "three\0\\"]
 ORIGINS = ["b", "elsewhere"]
+# Such as several subscriptions wait for, and share.
+SHARED = [Envelope("b", n, 0.5, 0, "b", Notification({"x": n}, payload=bytes([n]) * 700)) for n in range(4)]
 KINDS = ["append"] * 3 + ["records"] + ["spool"] * 4 + ["read", "fact", "trim", "remove"]
 
 
@@ -49,20 +51,24 @@ def draw_notification(choose: random.Random) -> Notification:
     )
 
 
+def draw_envelope(choose: random.Random) -> Envelope:
+    return Envelope(
+        choose.choice(ORIGINS),
+        choose.randint(1, 99),
+        choose.randint(0, 10**9) / 7,
+        choose.randint(0, 3),
+        choose.choice(ORIGINS),
+        draw_notification(choose),
+        choose.randint(0, 2**56),
+    )
+
+
 def draw_letters(choose: random.Random, most: int) -> tuple[tuple[int, int, Envelope], ...]:
     return tuple(
         (
             choose.randint(1, 12),
             choose.randint(0, 3),
-            Envelope(
-                choose.choice(ORIGINS),
-                choose.randint(1, 99),
-                choose.randint(0, 10**9) / 7,
-                choose.randint(0, 3),
-                choose.choice(ORIGINS),
-                draw_notification(choose),
-                choose.randint(0, 2**56),
-            ),
+            choose.choice(SHARED) if choose.random() < 0.5 else draw_envelope(choose),
         )
         for _ in range(choose.randint(0, most))
     )

@@ -23,6 +23,7 @@ from tests.conftest import ROOT
 from tests.slices import examples, sliced
 from tests.store.drawing import by_oracle, comparable, draw_effects
 from tests.store.driving import Driven, Place
+from tests.store.test_letters import assert_letters_are_named
 
 FOREVER = 1e12  # the simulated disk never forgets an id
 CRASHES = 5
@@ -73,6 +74,8 @@ def test_it_says_and_keeps_the_same(
     with Driven(place, retention=FOREVER) as driven:
         assert comparable(driven.recovered) == comparable(disk.recovered())
         assert driven.all_records() == disk.records
+    if isinstance(place, str):
+        assert_letters_are_named(place)
 
 
 @pytest.mark.parametrize("seed", sliced(range(CRASHES), 2))

@@ -155,7 +155,7 @@ class BrokerServer:
         if security.certificate:
             self._rereading.tls = ServerTls(security.certificate, security.key, security.authority)
         loop = asyncio.get_running_loop()
-        self.storing.begin(self._runner.handle)
+        self.storing.begin(self._runner.complete)
         self._runner.router = await self._make_router()
         self.documents.begin()
         host, port = split_address(settings.listen)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from time import perf_counter
 from typing import Any
 
@@ -42,6 +42,7 @@ from palio.protocol.vocabulary import OPTIONAL
 from palio.routing.documents.current import with_documents
 from palio.routing.durable.effects import STORE_EFFECTS, Append, Hand, Read, ReportGap
 from palio.routing.effects import CloseLink, Deliver, Effect, Reply, Send, SetTimer, SharedChanged, SharedReady
+from palio.routing.occurrences import StoreMessage
 from palio.routing.router import Router
 
 # Steps of work without hurry that are done at once: each takes some tens of microseconds, rarely milliseconds.
@@ -122,6 +123,10 @@ class EffectRunner:
         effects = self.router.handle(message, source, self._now())
         session = self._registry.sessions.get(source)
         self.carry_out(effects, None if session is None else session.account)
+
+    def complete(self, messages: Iterable[StoreMessage]) -> None:
+        """Let the router handle completions of the store, and carry out the effects."""
+        self.carry_out(self.router.complete(messages, self._now()))
 
     def work(self, owner: Hashable) -> bool:
         """Let the router do something that has no hurry, for an owner. Returns whether there is more."""

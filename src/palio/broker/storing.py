@@ -12,7 +12,7 @@ import asyncio
 import contextlib
 import logging
 from collections import deque
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -72,7 +72,7 @@ class StoreBridge:
         self._reading = True
         self.log = log
         self._loop: asyncio.AbstractEventLoop
-        self._handle: Callable[[StoreMessage, str], None]
+        self._complete: Callable[[Iterable[StoreMessage]], None]
         self._keeping: dict[int, asyncio.Future[StoreMessage]] = {}  # by token
         self._logged: dict[int, Callable[[StoreMessage], None]] = {}  # by token
         self._last_token = 0  # negative: those of the router are positive
@@ -80,10 +80,10 @@ class StoreBridge:
         self.completions = completions
         self._completing_documents: set[asyncio.Task[None]] = set()
 
-    def begin(self, handle: Callable[[StoreMessage, str], None]) -> None:
-        """Begin to hand completions of the store to `handle`, in this event loop."""
+    def begin(self, complete: Callable[[Iterable[StoreMessage]], None]) -> None:
+        """Begin to hand completions of the store to `complete`, in this event loop, some at a time."""
         self._loop = asyncio.get_running_loop()
-        self._handle = handle
+        self._complete = complete
         self.failed = self._loop.create_future()
 
     async def close(self) -> None:
@@ -156,12 +156,12 @@ class StoreBridge:
         began = perf_counter()
         try:
             while completions and not self._closing:
-                message = completions.popleft()
-                owner = unwritten.owner_of(message.token)
-                self._completing = message.token
-                self._handle(message, "")
+                tokens: list[int] = []
+                self._complete(self._run(tokens, until))
+                owner = None if self._completing is None else unwritten.owner_of(self._completing)
                 self._completing = None
-                unwritten.written(message.token)
+                for token in tokens:
+                    unwritten.written(token)
                 ended = perf_counter()
                 if owner is not None:
                     self._scheduler.owe(owner, ended - began)
@@ -174,17 +174,36 @@ class StoreBridge:
         self._throttle()
         return bool(completions) and not self._closing
 
+    def _run(self, tokens: list[int], until: float) -> Iterator[StoreMessage]:
+        """Completions of what one owner has caused, until about that moment. Notes their tokens.
+
+        What follows from them is for that owner; nobody has to answer for what is between.
+        """
+        completions, unwritten = self._completions, self._unwritten
+        while completions:
+            token = completions[0].token
+            owner = unwritten.owner_of(token)
+            if owner is not None:
+                if self._completing is None:
+                    self._completing = token
+                elif owner != unwritten.owner_of(self._completing):
+                    return
+            tokens.append(token)
+            yield completions.popleft()
+            if perf_counter() >= until:
+                return
+
     def _is_completed_later(self, message: Any) -> bool:
         """Whether documents in what was found have to be completed before it is handled."""
         assert self.completions is not None
         if not self.completions.is_meant(message):
             return False
-        task = self._loop.create_task(self._complete(message))
+        task = self._loop.create_task(self._complete_documents(message))
         self._completing_documents.add(task)
         task.add_done_callback(self._completing_documents.discard)
         return True
 
-    async def _complete(self, message: Found) -> None:
+    async def _complete_documents(self, message: Found) -> None:
         assert self.completions is not None
         completed: StoreMessage
         try:

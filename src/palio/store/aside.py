@@ -11,6 +11,7 @@ trimmed as all others are: the sequences have no gaps, and the chain of checksum
 from __future__ import annotations
 
 import logging
+from contextlib import suppress
 from typing import Any, TypeAlias
 
 import msgspec
@@ -19,6 +20,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from palio.model.naming import event_name
 from palio.store import schema
+from palio.store.letters import shared_number
 from palio.store.records import from_column, to_column
 
 log = logging.getLogger("palio.store")
@@ -46,6 +48,7 @@ def put_subscription(connection: Connection, row: Row[Any], reason: str) -> None
         mine = table.c.subscription == number
         content[table.name] = [_plain(one) for one in connection.execute(table.select().where(mine))]
         connection.execute(table.delete().where(mine))
+    _with_shared(connection, row.broker, content)
     table = schema.subscriptions
     connection.execute(table.delete().where(table.c.subscription == number))
     _put(connection, row.broker, Aside("durable subscription", from_column(row.name), reason), content)
@@ -59,7 +62,27 @@ def put_letter(connection: Connection, table: Table, row: Row[Any], owner: Owner
     kind = "delivery" if table is schema.spool else "dead letter"
     what = f"{kind} {row.delivery} of the durable subscription"
     broker, name = owner
-    _put(connection, broker, Aside(what, name, reason), {table.name: [_plain(row)]})
+    content = {table.name: [_plain(row)]}
+    _with_shared(connection, broker, content)
+    _put(connection, broker, Aside(what, name, reason), content)
+
+
+def _with_shared(connection: Connection, broker: int, content: dict[str, list[dict[str, Any]]]) -> None:
+    """Adds copies of the letters that deliveries share with others, who may still wait for them."""
+    numbers = []
+    for row in content.get(schema.spool.name, ()):
+        with suppress(msgspec.DecodeError, TypeError):
+            numbers.append(shared_number(row["envelope"]))
+    table = schema.letters
+    shared = [
+        _plain(found)
+        for number in sorted({number for number in numbers if number is not None})
+        for found in connection.execute(
+            table.select().where(table.c.broker == broker, table.c.letter == number)
+        )
+    ]
+    if shared:
+        content[table.name] = shared
 
 
 def put_event(connection: Connection, broker: int, origin: str, sequence: int, reason: str) -> bool:

@@ -91,6 +91,14 @@ class Backend(ABC):
         """Add letters that are not there to the spool: subscription, delivery, attempts, envelope, checksum."""
 
     @abstractmethod
+    def share(self, connection: Connection, rows: Rows) -> None:
+        """Add letters that several deliveries share: broker, letter, envelope, checksum."""
+
+    @abstractmethod
+    def unshare(self, connection: Connection, broker: int, letters: Sequence[int]) -> None:
+        """Remove such letters."""
+
+    @abstractmethod
     def put(self, connection: Connection, table: str, rows: Rows) -> None:
         """Add or replace letters: subscription, delivery, attempts, envelope, checksum."""
 

@@ -48,6 +48,9 @@ _APPEND = (
 _APPEND_TYPES = ("int8", "int8", "float8", "text", "text", "bytea", "int8", "int8")
 _SPOOL = "COPY palio_spool (subscription, delivery, attempts, envelope, checksum) FROM STDIN (FORMAT BINARY)"
 _SPOOL_TYPES = ("int8", "int8", "int8", "bytea", "int8")
+_SHARE = "COPY palio_letters (broker, letter, envelope, checksum) FROM STDIN (FORMAT BINARY)"
+_SHARE_TYPES = ("int8", "int8", "bytea", "int8")
+_UNSHARE = "DELETE FROM palio_letters WHERE broker = %s AND letter = ANY(%s::int8[])"
 _LOG = f"COPY palio_operations ({', '.join(operations.columns.keys())}) FROM STDIN (FORMAT BINARY)"
 _LOG_TYPES = tuple(
     [{int: "int8", float: "float8"}.get(one.type.python_type, "text") for one in operations.columns]
@@ -196,6 +199,12 @@ class Postgresql(Backend):
 
     def spool(self, connection: Connection, rows: Rows) -> None:
         _copy(connection, _SPOOL, _SPOOL_TYPES, rows)
+
+    def share(self, connection: Connection, rows: Rows) -> None:
+        _copy(connection, _SHARE, _SHARE_TYPES, rows)
+
+    def unshare(self, connection: Connection, broker: int, letters: Sequence[int]) -> None:
+        connection.exec_driver_sql(_UNSHARE, (broker, [*letters]))
 
     def put(self, connection: Connection, table: str, rows: Rows) -> None:
         connection.exec_driver_sql(_PUT.format(table), _columns(rows))

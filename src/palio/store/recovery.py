@@ -26,6 +26,7 @@ from palio.store import aside, keyed, schema
 from palio.store.backend import Backend
 from palio.store.checksums import WRONG_CHECKSUM, is_intact
 from palio.store.errors import StoreCorrupt, sentence
+from palio.store.letters import SHARED_LETTER_MISSING, SharedLetters, shared_number
 from palio.store.operations import standing_of
 from palio.store.records import (
     decode_gaps,
@@ -131,19 +132,19 @@ def unchanged(connection: Connection, standing: StoreStanding, incarnation: int)
 
 def recover(
     connection: Connection, entered: Entered, store: str, *, retention: float, remembered: int
-) -> tuple[Recovered, KeptSubscriptions]:
+) -> tuple[Recovered, KeptSubscriptions, SharedLetters]:
     """Recovers all that is on disk. Raises `StoreCorrupt`."""
     try:
-        recovered, kept = _recover(connection, entered.standing, retention, remembered)
+        recovered, kept, letters = _recover(connection, entered.standing, retention, remembered)
     except (msgspec.DecodeError, PalioError, ValueError) as problem:
         raise StoreCorrupt(store, str(problem)) from None
     lives = {"lineage": entered.lineage, "opened_before": entered.opened_before}
-    return msgspec.structs.replace(recovered, **lives), kept
+    return msgspec.structs.replace(recovered, **lives), kept, letters
 
 
 def _recover(
     connection: Connection, standing: StoreStanding, retention: float, remembered: int
-) -> tuple[Recovered, KeptSubscriptions]:
+) -> tuple[Recovered, KeptSubscriptions, SharedLetters]:
     number = standing.broker
     facts = [
         (FactKind(row.kind).of(from_column(row.subject), from_column(row.home)), row.value)
@@ -162,9 +163,10 @@ def _recover(
         if row.lineage is not None:
             lineages[row.subscription][from_column(row.origin)] = decode_lineage(row.lineage)
     failures: dict[int, dict[int, Failures]] = defaultdict(dict)
-    known: dict[bytes, Envelope] = {}
-    spool, damaged = _letters(connection, schema.spool, (number, names), failures, known)
-    dead, _ = _letters(connection, schema.dead, (number, names), failures, known)
+    reading = _LetterReading(connection, number)
+    spool, damaged = _letters(connection, schema.spool, (number, names), failures, reading)
+    dead, _ = _letters(connection, schema.dead, (number, names), failures, reading)
+    reading.drop_unnamed()
     kept = {
         from_column(row.name): StoredSubscription(row.subscription, row.next_delivery, row.subscription in dead)
         for row in rows
@@ -198,7 +200,7 @@ def _recover(
             ]
         ),
     )
-    return recovered, kept
+    return recovered, kept, reading.shared
 
 
 def _recent(
@@ -237,12 +239,56 @@ def _filter_of(connection: Connection, row: Row[Any]) -> Filter:
     return filter
 
 
+class _LetterReading:
+    """Reads letters of a broker, each once however many deliveries share it."""
+
+    def __init__(self, connection: Connection, broker: int) -> None:
+        self._connection = connection
+        self._broker = broker
+        table = schema.letters
+        rows = connection.execute(table.select().where(table.c.broker == broker))
+        self._found = {row.letter: row for row in rows}
+        self._known: dict[bytes | int, tuple[Envelope, Failures]] = {}
+        self.shared = SharedLetters()
+        self.shared.last = max(self._found, default=0)
+
+    def read(self, row: Row[Any]) -> tuple[Envelope, Failures] | str:
+        """The envelope of a letter and why it has failed; or why it cannot be read."""
+        if not is_intact(row.delivery, row.envelope, row.checksum):
+            return WRONG_CHECKSUM
+        try:
+            letter = shared_number(row.envelope)
+            key = bytes(row.envelope) if letter is None else letter
+            if key not in self._known:
+                if letter is not None:
+                    shared = self._found[letter]
+                    if not is_intact(letter, shared.envelope, shared.checksum):
+                        return WRONG_CHECKSUM
+                data = row.envelope if letter is None else self._found[letter].envelope
+                self._known[key] = decode_letter(data)
+        except KeyError:
+            return SHARED_LETTER_MISSING
+        except (msgspec.DecodeError, TypeError) as problem:
+            return sentence(problem)
+        if letter is not None:
+            self.shared.add((row.subscription, row.delivery), letter)
+        return self._known[key]
+
+    def drop_unnamed(self) -> None:
+        """Delete the shared letters that no delivery names."""
+        table = schema.letters
+        unnamed = [letter for letter in self._found if letter not in self.shared.counts]
+        for letter in unnamed:
+            mine = table.c.broker == self._broker, table.c.letter == letter
+            self._connection.execute(table.delete().where(*mine))
+
+
 def _letters(
     connection: Connection,
     table: Table,
     of: tuple[int, Mapping[int, str]],
     failures: dict[int, dict[int, Failures]],
-    known: dict[bytes, Envelope],
+    reading: _LetterReading,
 ) -> tuple[Letters, dict[int, list[int]]]:
     """Letters of a broker, by subscription, of which it has the names; and the numbers of those that go aside.
 
@@ -252,15 +298,11 @@ def _letters(
     letters: Letters = defaultdict(list)
     unreadable: list[tuple[Row[Any], str]] = []
     for row in _of_broker(connection, table, broker):
-        if not is_intact(row.delivery, row.envelope, row.checksum):
-            unreadable.append((row, WRONG_CHECKSUM))
+        read = reading.read(row)
+        if isinstance(read, str):
+            unreadable.append((row, read))
             continue
-        try:
-            envelope, failed = decode_letter(row.envelope)
-        except (msgspec.DecodeError, TypeError) as problem:
-            unreadable.append((row, sentence(problem)))
-            continue
-        envelope = known.setdefault(bytes(row.envelope), envelope)
+        envelope, failed = read
         letters[row.subscription].append((row.delivery, row.attempts, envelope))
         if failed:
             failures[row.subscription][row.delivery] = failed

@@ -169,6 +169,17 @@ def _letters(name: str) -> Table:
 spool = _letters("palio_spool")
 dead = _letters("palio_dead")
 
+# What several deliveries share (`letters`): of these the spool has the number.
+letters = Table(
+    "palio_letters",
+    metadata,
+    Column("broker", BigInteger, primary_key=True),
+    Column("letter", BigInteger, primary_key=True),
+    Column("envelope", LargeBinary, nullable=False),
+    Column("checksum", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+
 # Current values of things (`keyed`). They may be large, so rows are not kept in the tree of their keys.
 records = Table(
     "palio_records",
@@ -309,6 +320,11 @@ def _add_operations(connection: Connection) -> None:
     operations.create(connection)
 
 
+def _add_letters(connection: Connection) -> None:
+    """Version 11: letters that several deliveries share."""
+    letters.create(connection)
+
+
 # The step at index i leads from version i + 1 to the next.
 Step = Callable[[Connection], None]
 MIGRATIONS: tuple[Step, ...] = (
@@ -321,6 +337,7 @@ MIGRATIONS: tuple[Step, ...] = (
     _add_lineage,
     _add_checksums,
     _add_operations,
+    _add_letters,
 )
 VERSION = len(MIGRATIONS) + 1
 

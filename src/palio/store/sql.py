@@ -79,7 +79,7 @@ class SqlStore:
                 backend.prepare(connection)
                 schema.prepare(connection, backend.store)
                 entered = enter(backend, connection, broker, at_least, new_incarnation())
-                recovered, kept = recover(
+                recovered, kept, letters = recover(
                     connection, entered, backend.store, retention=retention, remembered=remembered
                 )
                 standing, incarnation = entered.standing, entered.incarnation
@@ -108,6 +108,7 @@ class SqlStore:
             lake_thread,
             set_aside,
             log_bounds,
+            letters,
         )
         writer.thread.start()
         return cls(url, writer, recovered)

@@ -80,6 +80,8 @@ _IN_PLACE = (
     " ON CONFLICT (subscription, delivery) DO UPDATE "
     "SET attempts = excluded.attempts, envelope = excluded.envelope, checksum = excluded.checksum"
 )
+_SHARE = "INSERT INTO palio_letters (broker, letter, envelope, checksum) VALUES "
+_UNSHARE = "DELETE FROM palio_letters WHERE broker = ? AND letter IN "
 _DROP = "DELETE FROM {} WHERE subscription = ? AND delivery IN "
 
 
@@ -238,6 +240,12 @@ class Sqlite(Backend):
     def spool(self, connection: Connection, rows: Rows) -> None:
         _insert(connection, _SPOOL, rows)
 
+    def share(self, connection: Connection, rows: Rows) -> None:
+        _insert(connection, _SHARE, rows)
+
+    def unshare(self, connection: Connection, broker: int, letters: Sequence[int]) -> None:
+        _delete(connection, _UNSHARE, broker, list(letters))
+
     def put(self, connection: Connection, table: str, rows: Rows) -> None:
         _insert(connection, _PUT.format(table), rows, _IN_PLACE)
 
@@ -246,9 +254,7 @@ class Sqlite(Backend):
         for subscription, delivery in rows:
             deliveries.setdefault(subscription, []).append(delivery)
         for subscription, gone in deliveries.items():
-            for part in _parts(gone):
-                marks = f"({', '.join('?' * len(part))})"
-                connection.exec_driver_sql(_DROP.format(table) + marks, (subscription, *part))
+            _delete(connection, _DROP.format(table), subscription, gone)
 
 
 def _let_go(file: int) -> None:
@@ -275,6 +281,12 @@ def _insert(connection: Connection, into: str, rows: Rows, then: str = "") -> No
         marks = f"({', '.join('?' * len(part[0]))})"
         text = into + ", ".join([marks] * len(part)) + then
         connection.exec_driver_sql(text, tuple(chain.from_iterable(part)))
+
+
+def _delete(connection: Connection, statement: str, owner: int, numbers: list[int]) -> None:
+    for part in _parts(numbers):
+        marks = f"({', '.join('?' * len(part))})"
+        connection.exec_driver_sql(statement + marks, (owner, *part))
 
 
 def _parts(rows: list[Any]) -> Iterator[list[Any]]:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import msgspec
-from sqlalchemy import Connection, TextClause, text
+from sqlalchemy import Connection, TextClause, select, text
 
 from palio.model.filter import Filter
 from palio.protocol.durable.lineage import JournalGap, Lineage
@@ -37,10 +37,10 @@ from palio.store import aside, keyed, operations, schema
 from palio.store.backend import Backend
 from palio.store.checksums import chained, checksum
 from palio.store.errors import StoreInUse
+from palio.store.letters import DeliveryKey, LetterChanges, SharedLetters, SpoolRow, Unwritten
 from palio.store.reading import read
 from palio.store.records import (
     encode_body,
-    encode_envelope,
     encode_letter,
     encode_retry,
     encode_some,
@@ -113,6 +113,7 @@ class Transaction:
         incarnation: int,
         archived: bool,
         log_bounds: LogBounds,
+        letters: SharedLetters,
     ) -> None:
         self._backend = backend
         self._incarnation = incarnation
@@ -134,9 +135,10 @@ class Transaction:
         self._chain = standing.chain
         self._spans: dict[int, float] = {}
         self._journal: list[JournalRow] = []
-        self._spool: dict[tuple[int, int], tuple[object, ...] | None] = {}
-        self._fresh: dict[tuple[int, int], None] = {}  # of the spool, in order: numbers never given before
-        self._dead: dict[tuple[int, int], tuple[object, ...] | None] = {}
+        self.letters = LetterChanges(letters, standing.broker)
+        self._spool: dict[DeliveryKey, Unwritten | None] = {}
+        self._fresh: dict[DeliveryKey, None] = {}  # of the spool, in order: numbers never given before
+        self._dead: dict[DeliveryKey, SpoolRow | None] = {}
         self._positions: dict[tuple[int, str], int] = {}
         self._lineages: dict[tuple[int, str], Lineage] = {}  # of positions
         self._gaps: dict[int, tuple[JournalGap, ...]] = {}
@@ -247,18 +249,15 @@ class Transaction:
         number, following = kept.number, max(kept.next_delivery, effect.next_delivery)
         for delivery in effect.remove:
             self._spool[number, delivery] = None
-        spool, fresh, never_given, size = self._spool, self._fresh, kept.next_delivery, 0
+        spool, fresh, never_given = self._spool, self._fresh, kept.next_delivery
         for delivery, attempts, envelope in effect.add:
             why = failures.get(delivery) if failures else None
-            letter = encode_letter(envelope, why) if why else encode_envelope(envelope)
-            size += len(letter)
             key = number, delivery
-            spool[key] = number, delivery, attempts, letter, checksum(letter, delivery)
+            spool[key] = number, delivery, attempts, encode_letter(envelope, why) if why else envelope
             if delivery >= never_given:
                 fresh[key] = None
                 if delivery >= following:
                     following = delivery + 1
-        self.bytes += size
         if kept.dead:  # most subscriptions never have any
             for delivery in (*effect.remove, *[delivery for delivery, *_ in effect.add]):
                 self._dead[number, delivery] = None
@@ -310,6 +309,9 @@ class Transaction:
             return
         self.flush()
         self._wrote = True
+        spool = schema.spool.c
+        waiting = self._connection.execute(select(spool.delivery).where(spool.subscription == kept.number))
+        self._unshare([(kept.number, delivery) for delivery in waiting.scalars()])
         for table in (schema.spool, schema.dead, schema.positions, schema.subscriptions):
             self._connection.execute(table.delete().where(table.c.subscription == kept.number))
         self.changed[name] = None
@@ -340,20 +342,7 @@ class Transaction:
             backend.append(connection, self._journal, self._chain)
         self._execute(_SPAN, [{"broker": broker, "span": n, "newest": t} for n, t in self._spans.items()])
         self._journal, self._spans = [], {}
-        fresh = [row for key in self._fresh if (row := self._spool.pop(key, None)) is not None]
-        if fresh:
-            backend.spool(connection, fresh)
-            self._wrote = True
-        self._fresh.clear()
-        for table, letters in ((schema.spool.name, self._spool), (schema.dead.name, self._dead)):
-            again = [row for row in letters.values() if row is not None]
-            gone = [key for key, row in letters.items() if row is None]
-            if again:
-                backend.put(connection, table, again)
-            if gone:
-                backend.drop(connection, table, gone)
-            self._wrote = self._wrote or bool(letters)
-            letters.clear()
+        self._flush_letters()
         positions = [
             {"subscription": number, "origin": to_column(origin), "sequence": sequence}
             for (number, origin), sequence in self._positions.items()
@@ -379,6 +368,39 @@ class Transaction:
             )
             self._wrote = True
         self._flush_facts()
+
+    def _flush_letters(self) -> None:
+        backend, connection, spool = self._backend, self._connection, self._spool
+        fresh = [row for key in self._fresh if (row := spool.pop(key, None)) is not None]
+        again = [row for row in spool.values() if row is not None]
+        changes, before = self.letters, self.letters.bytes
+        if fresh:
+            rows, shared = changes.written(fresh)
+            if shared:
+                backend.share(connection, shared)
+            backend.spool(connection, rows)
+        if spool:
+            self._unshare([*spool])
+        lasting = [row for row in self._dead.values() if row is not None]
+        for table, put, letters in (
+            (schema.spool.name, changes.rewritten(again), spool),
+            (schema.dead.name, lasting, self._dead),
+        ):
+            gone = [key for key, row in letters.items() if row is None]
+            if put:
+                backend.put(connection, table, put)
+            if gone:
+                backend.drop(connection, table, gone)
+        self.bytes += changes.bytes - before
+        self._wrote = self._wrote or bool(fresh or spool or self._dead)
+        spool.clear()
+        self._fresh.clear()
+        self._dead.clear()
+
+    def _unshare(self, keys: list[DeliveryKey]) -> None:
+        """These deliveries share letters no more."""
+        if gone := self.letters.release(keys):
+            self._backend.unshare(self._connection, self._broker, gone)
 
     def _flush_facts(self) -> None:
         for statement, wanted in ((schema.PUT_FACT, True), (schema.DROP_FACT, False)):

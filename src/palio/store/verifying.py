@@ -30,6 +30,7 @@ from palio.store import aside, schema
 from palio.store.backend import Backend
 from palio.store.checksums import WRONG_CHECKSUM, chained, is_intact
 from palio.store.errors import NoSuchJournal, sentence
+from palio.store.letters import SHARED_LETTER_MISSING, shared_number
 from palio.store.opening import backend_of, refusal
 from palio.store.reading import BATCH, BATCH_BYTES, FIRST_BATCH, problem_of
 from palio.store.records import decode_letter, from_column, to_column
@@ -157,6 +158,7 @@ class _Verification:
         self._begun = broker
         self._told = told
         self._link = _Link()
+        self._intact: set[int] = set()  # letters that several deliveries share
         self._events = self._without = self._letters = self._unreadable = 0
         self._findings: list[Finding] = []
 
@@ -316,16 +318,32 @@ class _Verification:
                 rows = self._connection.execution_options(yield_per=FIRST_BATCH).execute(mine)
                 for row in rows:
                     self._letters += 1
-                    reason = _problem_of_letter(row)
+                    reason = self._problem_of_letter(row)
                     if reason is not None:
                         self._find(f"{kind} {row.delivery} of the durable subscription {name!r}", reason)
 
+    def _problem_of_letter(self, row: Row[Any]) -> str | None:
+        if not is_intact(row.delivery, row.envelope, row.checksum):
+            return WRONG_CHECKSUM
+        try:
+            number = shared_number(row.envelope)
+            if number is None:
+                decode_letter(row.envelope)
+            elif number not in self._intact:
+                return self._problem_of_shared(number)
+        except (msgspec.DecodeError, TypeError) as problem:
+            return sentence(problem)
+        return None
 
-def _problem_of_letter(row: Row[Any]) -> str | None:
-    if not is_intact(row.delivery, row.envelope, row.checksum):
-        return WRONG_CHECKSUM
-    try:
-        decode_letter(row.envelope)
-    except (msgspec.DecodeError, TypeError) as problem:
-        return sentence(problem)
-    return None
+    def _problem_of_shared(self, number: int) -> str | None:
+        """Raises `msgspec.DecodeError` and TypeError. It is read in the moment of the row that names it."""
+        table = schema.letters
+        mine = table.c.broker == self._number, table.c.letter == number
+        found = self._connection.execute(table.select().where(*mine)).first()
+        if found is None:
+            return SHARED_LETTER_MISSING
+        if not is_intact(number, found.envelope, found.checksum):
+            return WRONG_CHECKSUM
+        decode_letter(found.envelope)
+        self._intact.add(number)
+        return None

@@ -35,6 +35,7 @@ from palio.store.backend import Backend, Trouble, WriteFailure
 from palio.store.contract import Broken, Completed
 from palio.store.errors import StoreCorrupt, StoreError, StoreInUse
 from palio.store.lake_thread import LakeThread
+from palio.store.letters import LetterChanges, SharedLetters
 from palio.store.queue import Queue, appends_of
 from palio.store.recovery import unchanged
 from palio.store.sweeping import MIN_SWEPT, sweep
@@ -58,6 +59,7 @@ class _GroupOutcome(msgspec.Struct, frozen=True):
     bytes: int
     earlier: list[tuple[Read, int]]
     aside: int
+    letters: LetterChanges
 
 
 @dataclass(eq=False, repr=False)
@@ -76,6 +78,7 @@ class Writer:
     lake: LakeThread | None
     aside: int
     _log_bounds: LogBounds
+    _letters: SharedLetters
 
     def __post_init__(self) -> None:
         self._errors = self.backend.errors
@@ -164,6 +167,7 @@ class Writer:
             incarnation=self.incarnation,
             archived=archived,
             log_bounds=self._log_bounds,
+            letters=self._letters,
         )
         answers = transaction.carry_out(group)
         swept = self.standing.swept
@@ -180,6 +184,7 @@ class Writer:
             transaction.bytes,
             transaction.earlier,
             transaction.aside,
+            transaction.letters,
         )
         if standing is None:
             begun.rollback()
@@ -195,6 +200,7 @@ class Writer:
         """Handles a group that is on disk."""
         self._finished = outcome.group
         self.standing = outcome.standing
+        outcome.letters.committed()
         for name, kept in outcome.changed.items():
             if kept is None:
                 self._kept.pop(name, None)

@@ -156,11 +156,11 @@ def test_outboxes_and_buffers_are_bounded_by_their_bytes(monkeypatch, limit):
     held = []
     is_full = Room.is_full
 
-    def watched(self, durable, taken=0):
+    def watched(self, durable, taken=0, taken_bytes=0):
         held.append(durable.outbox.bytes + durable.spooling_bytes)
         buffered = [sum(one.notification.body.size for one in up.buffer) for up in durable.catching_up.values()]
         assert max(buffered, default=0) <= limit
-        return is_full(self, durable, taken)
+        return is_full(self, durable, taken, taken_bytes)
 
     monkeypatch.setattr(Room, "is_full", watched)
     for seed in range(8):

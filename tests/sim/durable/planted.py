@@ -32,6 +32,9 @@ class Planted(Router):
     def handle(self, message, source, now):
         return self.spoil(super().handle(message, source, now), now)
 
+    def complete(self, messages, now):
+        return self.spoil(super().complete(messages, now), now)
+
     def on_timer(self, name, now):
         return self.spoil(super().on_timer(name, now), now)
 

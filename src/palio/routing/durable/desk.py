@@ -89,21 +89,33 @@ class Desk:
         self._token = 0
         self._then: dict[int, Callable[..., None]] = {}
         self._otherwise: dict[int, Callable[[str], None]] = {}
+        self._of_deliveries: set[int] = set()
         self._after: dict[int, list[Callable[[], None]]] = {}  # what waits for the same, in its order
 
     def token(
-        self, then: Callable[..., None] | None = None, otherwise: Callable[[str], None] | None = None
+        self,
+        then: Callable[..., None] | None = None,
+        otherwise: Callable[[str], None] | None = None,
+        *,
+        of_deliveries: bool = False,
     ) -> int:
         """A token for an effect on the store; `then` is called when that is completed.
 
-        `otherwise` is called if it cannot be done, with the reason.
+        `otherwise` is called if it cannot be done, with the reason. After what was only written of deliveries
+        (`of_deliveries`) others go out, at most: whatever else waits may be dealt with before or after it.
         """
         self._token += 1
         if then is not None:
             self._then[self._token] = then
         if otherwise is not None:
             self._otherwise[self._token] = otherwise
+        if of_deliveries:
+            self._of_deliveries.add(self._token)
         return self._token
+
+    def is_of_deliveries(self, token: int) -> bool:
+        """Whether it was given for what was only written of deliveries, and that is not completed."""
+        return token in self._of_deliveries
 
     def after(self, token: int, then: Callable[[], None]) -> None:
         """Do something once the store has completed what has this token, which may be now."""
@@ -134,6 +146,7 @@ class Desk:
         """Handles a completion of the store: does what waited for it."""
         then = self._then.pop(token, None)
         self._otherwise.pop(token, None)
+        self._of_deliveries.discard(token)
         if then is not None:
             then(*result)
         for one in self._after.pop(token, ()):
@@ -142,6 +155,7 @@ class Desk:
     def failed(self, token: int, reason: str) -> None:
         """Handles a write or a read that the store could not do."""
         self._then.pop(token, None)
+        self._of_deliveries.discard(token)
         self._after.pop(token, None)
         otherwise = self._otherwise.pop(token, None)
         if otherwise is not None:

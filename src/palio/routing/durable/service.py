@@ -15,7 +15,7 @@ from palio.routing.durable.effects import Recovered
 from palio.routing.durable.home.homes import FilterChange
 from palio.routing.durable.home.subscription import Durable, HomeState
 from palio.routing.durable.statistics import DurableStatistics, phases_of, statistics_of
-from palio.routing.occurrences import Failed, Found, Stored
+from palio.routing.occurrences import Failed, Found, Stored, StoreMessage
 
 
 class Service:
@@ -103,6 +103,14 @@ class Service:
             self.parts.retention.drop_stale()
             if any(durable.state is HomeState.MOVING for durable in self.homes.subscriptions.values()):
                 self.parts.tick.set()
+
+    def only_delivers(self, message: StoreMessage) -> bool:
+        """Whether it completes what was published here, or was written of deliveries: no more follows from it
+        than further deliveries.
+        """
+        if type(message) is not Stored:
+            return False
+        return self.journal.is_appending(message.token) or self.parts.desk.is_of_deliveries(message.token)
 
     def take(self, holder: Durable | FilterChange, envelope: Envelope) -> None:
         """Takes an event that the filter of a durable subscription selects."""

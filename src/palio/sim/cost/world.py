@@ -76,7 +76,8 @@ class MeasuredWorld(World):
         if station.life != life:
             return
         for _ in range(station.group):
-            self._complete(station)
+            if (message := self._complete(station)) is not None:
+                self._tell(station, [message])
         station.writing = False
         self._write_next(station)
 

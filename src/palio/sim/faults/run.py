@@ -100,6 +100,7 @@ class Stage:
             absent=frozenset([step.broker for step in self.script if isinstance(step, steps.Join)]),
             archived=scenario.lake,
             independent=scenario.independent,
+            groups=scenario.groups,
         )
         self.clients = FaultClients(self.world)
         stations = list(self.world.stations.values())

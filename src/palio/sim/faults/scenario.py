@@ -56,6 +56,7 @@ class FaultScenario(AnyScenario, frozen=True, kw_only=True, tag="faults"):
     anew: bool = False  # whether takers whose home cannot be reached begin anew at times
     batched: bool = False  # whether takers acknowledge several at once, also just before they leave or end it
     lake: bool = False  # whether what is trimmed can still be read, mostly
+    groups: bool = False  # whether several writes reach a disk together
     retries: bool = False  # whether takers say how, and how soon, what they reject is to be tried again
 
     outbox: int = 12

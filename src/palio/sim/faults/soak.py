@@ -25,6 +25,7 @@ _SHAPES: tuple[Shape, ...] = ("single", "line", "star", "tree", "ring", "graph",
 _EVEN = 0.25  # the share of runs that are not mixed
 _OLDER = 0.1  # the share of runs in which disks come back older than they were
 _FLIPPED = 0.1  # the share of runs in which bits flip on disks
+_GROUPS = 0.5  # the share of runs in which several writes reach a disk together
 _HOMING = 0.3  # of these, the share in which a former home has such a disk
 _FIRST_KNOTS = tuple(word for word in KNOTS if word not in ("roaming", "homing"))
 
@@ -43,7 +44,8 @@ def drawn(seed: int) -> FaultScenario:
         scenario = with_older_disks(scenario)
     if Random(f"faults flipped bits {seed}").random() < _FLIPPED:
         scenario = with_flipped_bits(scenario)
-    return scenario
+    groups = Random(f"faults groups {seed}").random() < _GROUPS
+    return msgspec.structs.replace(scenario, groups=groups)
 
 
 def with_flipped_bits(scenario: FaultScenario) -> FaultScenario:

@@ -48,6 +48,7 @@ from palio.sim.topologies import Layout
 RouterMaker = Callable[..., Router]
 
 _REDIAL = 0.4  # seconds until two brokers try to connect again
+_MOST_TOGETHER = 8  # writes that reach a disk together
 _LOOK_EVERY = 16  # messages between two looks at what is in memory
 
 
@@ -68,9 +69,12 @@ class World:
         absent: frozenset[str] = frozenset(),
         archived: bool = False,
         independent: bool = False,
+        groups: bool = False,
     ) -> None:
+        """With `groups`, some writes reach the disks together, and brokers are told of them together."""
         self.seed = seed
         self._independent = independent
+        self._groups = groups
         self.settings = configuration.durable or DurableSettings()
         self.record = FaultRecord()
         self.now = 0.0
@@ -298,6 +302,9 @@ class World:
                 self._do(station, router.on_timer, name)
             return
         kind = type(message)
+        if kind is list:
+            self._do(station, router.complete, message)
+            return
         if kind is Open:
             self.connected[station.name].add(source)
         elif kind is Close:
@@ -387,6 +394,8 @@ class World:
     # Disks
 
     def _write_next(self, station: FaultyStation) -> None:
+        if self._groups and not station.writing:
+            station.group = 1 + int(self.chance("group", station.name, station.carried) * _MOST_TOGETHER)
         if not station.writing and station.disk.queue and not station.disk.is_blocked:
             station.writing = True
             self.after(station.disk_each, self._written, station, station.life)
@@ -395,20 +404,28 @@ class World:
         if station.life != life:
             return
         station.writing = False
-        if station.disk.queue and not station.disk.is_blocked:
-            self._complete(station)
+        messages = []
+        for _ in range(station.group):
+            if station.disk.queue and not station.disk.is_blocked:
+                messages.append(self._complete(station))
+        self._tell(station, [message for message in messages if message is not None])
         self._write_next(station)
 
+    def _tell(self, station: FaultyStation, messages: list[StoreMessage]) -> None:
+        """A broker is told what its disk has done."""
+        if len(messages) == 1:
+            self.post(station, messages[0], "store")
+        elif messages:
+            self.post(station, messages, "store")
+
     def _complete(self, station: FaultyStation) -> StoreMessage | None:
-        """What is first in the queue of a disk has been done; the broker is told."""
+        """What is first in the queue of a disk has been done. Returns what the broker is to be told."""
         effect = station.disk.queue[0]
         message = station.disk.complete()
         if type(effect) is Append:  # nothing else adds to a journal
             self.observe(station)
             if self.trace:
                 self.note(station.name, f"completes {effect} with {message}", "trace")
-        if message is not None:
-            self.post(station, message, "store")
         return message
 
     def observe(self, station: FaultyStation) -> None:

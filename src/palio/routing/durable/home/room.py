@@ -30,22 +30,22 @@ class Room:
         )
         return known
 
-    def is_full(self, durable: Durable, taken: int = 0) -> bool:
+    def is_full(self, durable: Durable, taken: int = 0, taken_bytes: int = 0) -> bool:
         """Whether nothing more fits beside what there is, and what was just taken."""
         outbox, several = durable.outbox, durable.siblings.count
         most, most_bytes = self._known.get(several) or self._most(several)
         return (
             len(outbox.deliveries) + durable.spooling + taken >= most
-            or outbox.bytes + durable.spooling_bytes >= most_bytes
+            or outbox.bytes + durable.spooling_bytes + taken_bytes >= most_bytes
         )
 
-    def left(self, durable: Durable) -> int:
-        """How many deliveries more may be kept, beside those that journals were asked for."""
-        if self.is_full(durable):
+    def left(self, durable: Durable, taken: int = 0, taken_bytes: int = 0) -> int:
+        """How many deliveries more may be kept, beside what was just taken and what journals were asked for."""
+        if self.is_full(durable, taken, taken_bytes):
             return 0
         asked_for = sum([one.limit for one in durable.catching_up.values()])
         most, _ = self._most(durable.siblings.count)
-        return max(0, most - len(durable.outbox) - durable.spooling - asked_for)
+        return max(0, most - len(durable.outbox) - durable.spooling - taken - asked_for)
 
     def is_half_empty(self, durable: Durable) -> bool:
         """Whether it is worth while to fetch what did not fit."""

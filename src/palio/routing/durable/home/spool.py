@@ -6,7 +6,7 @@ into an outbox is not taken (invariant 7): it stays in the journal of its origin
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from palio.protocol.envelope import Envelope
 from palio.routing.durable import shortcuts
@@ -18,6 +18,14 @@ from palio.routing.durable.home.outbox import has_expired
 from palio.routing.durable.home.room import Room
 from palio.routing.durable.home.subscription import CatchUp, Durable, HomeState
 from palio.routing.durable.home.writing import Writing
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class _Taken:
+    """What was taken for a subscription and is not spooled yet."""
+
+    envelopes: list[Envelope] = field(default_factory=list)
+    bytes: int = 0  # about
 
 
 @dataclass(eq=False, repr=False)
@@ -32,7 +40,7 @@ class Spooling:
     _settling: Alarm
 
     def __post_init__(self) -> None:
-        self._taken: dict[Durable, list[Envelope]] = {}
+        self._taken: dict[Durable, _Taken] = {}
 
     def take(self, holder: Durable | FilterChange, envelope: Envelope) -> None:
         """Takes an event of the present epoch that the filter of a subscription here selects."""
@@ -43,14 +51,15 @@ class Spooling:
         taken = self._taken.get(durable)
         if (
             durable.state is HomeState.LIVE
-            and not self._has_room(durable, len(taken) if taken is not None else 0)
+            and not self._has_room(durable, taken)
             and not durable.buffers(envelope.origin)
         ):
             self.no_room(durable)
         elif durable.take(envelope):
             if taken is None:
-                taken = self._taken[durable] = []
-            taken.append(envelope)
+                taken = self._taken[durable] = _Taken()
+            taken.envelopes.append(envelope)
+            taken.bytes += envelope.notification.body.size
 
     def mark(self, origin: str, sequence: int) -> None:
         """Handles a mark (a watermark): everything of an origin up to a sequence has come."""
@@ -58,11 +67,11 @@ class Spooling:
             durable.advance(origin, sequence)
 
     def settle(self) -> None:
-        """Spool what this message has brought, in one write for each subscription."""
+        """Spool what has been brought since, in one write for each subscription."""
         if self._taken:
-            taken, self._taken = self._taken, {}
-            for durable, envelopes in taken.items():
-                self.spool(durable, envelopes)
+            all_taken, self._taken = self._taken, {}
+            for durable, taken in all_taken.items():
+                self.spool(durable, taken.envelopes)
 
     def drop(self, durable: Durable) -> None:
         """Drops what was taken for a subscription and is not spooled yet."""
@@ -116,8 +125,9 @@ class Spooling:
         if self._room.is_half_empty(durable):
             self._settling.set()
 
-    def _has_room(self, durable: Durable, taken: int) -> bool:
+    def _has_room(self, durable: Durable, taken: _Taken | None) -> bool:
         """Whether there is room for one more than those that were taken (invariant 7); asked for each event."""
+        count, size = (0, 0) if taken is None else (len(taken.envelopes), taken.bytes)
         if shortcuts.TAKEN and not durable.catching_up:
-            return not self._room.is_full(durable, taken)
-        return self._room.left(durable) > taken
+            return not self._room.is_full(durable, count, size)
+        return self._room.left(durable, count, size) > 0

@@ -62,7 +62,7 @@ class Writing:
             # before has to be on disk, and that is all.
             self._desk.after(durable.latest_write, stored)
             return
-        token = durable.latest_write = self._desk.token(stored)
+        token = durable.latest_write = self._desk.token(stored, of_deliveries=True)
         spool = Spool(
             token,
             durable.name,
