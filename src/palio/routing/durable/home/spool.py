@@ -21,7 +21,7 @@ from palio.routing.durable.home.writing import Writing
 
 
 @dataclass(eq=False, repr=False, slots=True)
-class _Taken:
+class _TakenEvents:
     """What was taken for a subscription and is not spooled yet."""
 
     envelopes: list[Envelope] = field(default_factory=list)
@@ -40,7 +40,7 @@ class Spooling:
     _settling: Alarm
 
     def __post_init__(self) -> None:
-        self._taken: dict[Durable, _Taken] = {}
+        self._taken: dict[Durable, _TakenEvents] = {}
 
     def take(self, holder: Durable | FilterChange, envelope: Envelope) -> None:
         """Takes an event of the present epoch that the filter of a subscription here selects."""
@@ -57,7 +57,7 @@ class Spooling:
             self.no_room(durable)
         elif durable.take(envelope):
             if taken is None:
-                taken = self._taken[durable] = _Taken()
+                taken = self._taken[durable] = _TakenEvents()
             taken.envelopes.append(envelope)
             taken.bytes += envelope.notification.body.size
 
@@ -125,7 +125,7 @@ class Spooling:
         if self._room.is_half_empty(durable):
             self._settling.set()
 
-    def _has_room(self, durable: Durable, taken: _Taken | None) -> bool:
+    def _has_room(self, durable: Durable, taken: _TakenEvents | None) -> bool:
         """Whether there is room for one more than those that were taken (invariant 7); asked for each event."""
         count, size = (0, 0) if taken is None else (len(taken.envelopes), taken.bytes)
         if shortcuts.TAKEN and not durable.catching_up:
