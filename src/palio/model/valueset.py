@@ -105,10 +105,8 @@ class ValueSet:
     @property
     def asks(self) -> bool:
         """Whether text or list questions are involved: then decisions are dear."""
-        for part in self.parts:  # noqa: SIM110  (a loop is three times as fast, and this is asked often)
-            if type(part) is not tuple:
-                return True
-        return False
+        _, _, _, strings, _, texts, several = self.parts  # there are none about other kinds
+        return type(strings) is not tuple or type(texts) is not tuple or type(several) is not tuple
 
     # Decisions
 
@@ -117,7 +115,7 @@ class ValueSet:
         if self.absent:
             return False
         for kind, part in enumerate(self.parts):
-            if part != NOTHING and (type(part) is tuple or not _proven_empty(kind, part)):
+            if part and (type(part) is tuple or not _proven_empty(kind, part)):
                 return False
         return True
 
@@ -126,11 +124,14 @@ class ValueSet:
 
     def includes(self, other: ValueSet) -> bool:
         """True iff it is proven that every value of the other set is in this one."""
+        if self is other:
+            return True
         if other.absent and not self.absent:
             return False
         parts = self.parts
         for kind, theirs in enumerate(other.parts):
-            if theirs != NOTHING and not part_includes(kind, parts[kind], theirs):
+            # Most are nothing, or the same.
+            if theirs and theirs is not (mine := parts[kind]) and not part_includes(kind, mine, theirs):
                 return False
         return True
 
@@ -221,7 +222,7 @@ def part_includes(kind: int, mine: Tree, theirs: Tree) -> bool:
     if theirs == NOTHING or mine is theirs or mine == EVERYTHING[kind]:
         return True
     if type(mine) is tuple and type(theirs) is tuple:
-        return flips.combine(mine, theirs, 2) == theirs
+        return mine != NOTHING and flips.combine(mine, theirs, 2) == theirs
     if mine == theirs:
         return True
     if _is_lone(mine) and _is_lone(theirs):

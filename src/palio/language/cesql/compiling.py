@@ -20,10 +20,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from palio.language.cesql.conditions import MAX_TOLD_APART, compares_a_number
+from palio.language.cesql.nested import nested
 from palio.language.cesql.plain import NEVER, Leaf, leaf, truth
 from palio.language.cesql.quick_reader import plain
 from palio.language.cesql.reader import read_cesql
-from palio.language.cesql.shortcut import MAX_TOLD_APART, compares_a_number, short
+from palio.language.cesql.shortcut import short
 from palio.model.constraint import Constraint
 from palio.model.errors import FilterTooLarge
 from palio.model.expression import TRUE, Always, And, Condition, Expression, conjunction, disjunction
@@ -44,7 +46,7 @@ _RESULTS = ((INTEGERS, "an Integer"), (STRINGS, "a String"))
 def parse_cesql(text: str) -> Filter:
     """The filter that an expression means. Raises `WrongDialectText`, `MissingFunction` or `FilterTooLarge`."""
     formula = plain(text) or read_cesql(text)
-    conjunctions = short(formula)
+    conjunctions = short(formula) or nested(formula)
     return Filter(conjunctions) if conjunctions is not None else compiled(formula)
 
 
@@ -133,7 +135,9 @@ class _Sides:
         joint, operands = _joint(formula)
         if joint in ("cesql.and", "cesql.or"):
             decides = self.false if joint == "cesql.and" else self.true
-            return disjunction([self._decided(operands, decides), conjunction(map(self.defined, operands))])
+            # Where the last one decides, and all before it are defined, all are.
+            early = self._decided(operands[:-1], decides)
+            return disjunction([early, conjunction(map(self.defined, operands))])
         if joint == "cesql.xor":
             return conjunction(map(self.defined, operands))
         if joint == "cesql.not":

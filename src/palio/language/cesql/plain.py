@@ -20,6 +20,7 @@ from typing import Any
 import msgspec
 
 from palio.model.constraint import Constraint
+from palio.model.decision import Tree
 from palio.model.errors import InvalidNotification
 from palio.model.expression import (
     FALSE,
@@ -249,6 +250,15 @@ _TRUTHS = {
     for zero in (False, True)
     for one in (False, True)
 }
+# What can be one of some constants, by whether all of these are cast to Booleans, and to Integers.
+_CAST_ALIKE = {
+    (booleans, integers): PRESENT.only(
+        *[kind for kind in Kind if kind not in (Kind.INT, Kind.BOOL) or (kind is Kind.BOOL and booleans)]
+    )
+    | (PRESENT.only(Kind.INT) if integers else PRESENT.only(Kind.INT) - INTEGERS)
+    for booleans in (False, True)
+    for integers in (False, True)
+}
 _ENDING = {digit: Constraint("ends with", digit).values().simplified() for digit in "0123456789"}
 
 
@@ -329,6 +339,25 @@ def _among(name: str, constants: list[Any]) -> Leaf:
     else:
         true += [Condition(name, Constraint("=", one, Kind.INT)) for one in dict.fromkeys(integers)]
     return Leaf(disjunction(true), conjunction(defined))
+
+
+def among_values(constants: tuple[Any, ...]) -> tuple[ValueSet, ValueSet]:
+    """Where an attribute is one of some constants, and where that comes to anything: what `_among` says."""
+    texts = list(dict.fromkeys(map(as_string, constants)))
+    parts: list[Tree] = [NOTHING] * len(Kind)
+    parts[Kind.STRING] = points(Kind.STRING, texts)
+    booleans, integers = list(map(as_boolean, constants)), list(map(as_integer, constants))
+    are_booleans = not any(isinstance(one, Failed) for one in booleans)
+    are_integers = not any(isinstance(one, Failed) for one in integers)
+    if are_booleans:
+        parts[Kind.BOOL] = points(Kind.BOOL, booleans)
+    if are_integers:
+        parts[Kind.INT] = points(Kind.INT, integers)
+    found = ValueSet(False, tuple(parts))
+    for text in texts:
+        for one in _others_with_text(text, False):
+            found |= one.values()
+    return found, _CAST_ALIKE[are_booleans, are_integers]
 
 
 # Parts

@@ -17,62 +17,30 @@ for it says why.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 from itertools import repeat
-from operator import and_
-from typing import TypeAlias
 
-import msgspec
-
-from palio.language.cesql.plain import (
-    INTEGERS,
-    NUMBER_COMPARISONS,
-    STRINGS,
-    TURNED,
-    Leaf,
-    leaf,
-    number_values,
-    text_values,
-    truth_values,
+from palio.language.cesql.conditions import (
+    MAX_TOLD_APART,
+    Alternatives,
+    Box,
+    ForTheLongWay,
+    Told,
+    defined_values,
+    is_integer,
+    told_of,
+    true_values,
 )
 from palio.model.conjunction import Conjunction
 from palio.model.errors import FilterTooLarge
-from palio.model.expression import And, Condition, Expression, Not, Or
-from palio.model.formulas.formula import Call, Constant, Formula, Variable
-from palio.model.formulas.residual import MAX_RESIDUALS, Residual
+from palio.model.formulas.formula import Call, Formula, Variable
+from palio.model.formulas.residual import MAX_RESIDUALS
 from palio.model.normal import in_order
-from palio.model.valueset import EMPTY, PRESENT, ValueSet, union
+from palio.model.valueset import ANYTHING, EMPTY
 
-# Comparisons of numbers whose strings are told from their integers; each one doubles the conjunctions.
-MAX_TOLD_APART = 2
 # Conditions joined by OR. Each makes one conjunction or some, and each of these is told from all others.
 MAX_JOINED_BY_OR = 8
 # With several OR, they multiply.
 MAX_BOXES = 16
-
-_Alternatives: TypeAlias = "list[tuple[ValueSet, tuple[Residual, ...]]]"
-_Box: TypeAlias = "tuple[dict[str, ValueSet], tuple[Residual, ...]]"
-# What is cast to an Integer, or may be.
-_CAST = INTEGERS | STRINGS
-
-
-class _ForTheLongWay(Exception):
-    """Ends the short way."""
-
-
-class _Told(msgspec.Struct, frozen=True, gc=False):
-    """A condition, whether it is to be true or false, and its attribute.
-
-    `number` and `text` are what this is compared with; or it is cast to a Boolean: `cast` says to which one and
-    whether it stands behind NOT.
-    """
-
-    condition: Formula
-    truth: bool
-    name: str
-    number: int | None = None
-    text: str | None = None
-    cast: tuple[bool, bool] | None = None
 
 
 def short(formula: Formula) -> tuple[Conjunction, ...] | None:
@@ -81,102 +49,62 @@ def short(formula: Formula) -> tuple[Conjunction, ...] | None:
         return None
     try:
         boxes = _boxes(_operands(formula, "cesql.and"))
-    except (_ForTheLongWay, FilterTooLarge):  # of the latter there are several patterns of one attribute
+    except (ForTheLongWay, FilterTooLarge):  # of the latter there are several patterns of one attribute
         return None
     if len(boxes) == 1:
         return (Conjunction.of(*boxes[0]),)
     return in_order([Conjunction.of(*box) for box in boxes]) or None
 
 
-def compares_a_number(formula: Formula) -> bool:
-    if type(formula) is not Call or formula.function not in NUMBER_COMPARISONS:
-        return False
-    return any(type(operand) is Constant and type(operand.value) is int for operand in formula.operands)
-
-
 def _operands(formula: Formula, joint: str) -> tuple[Formula, ...]:
     return formula.operands if type(formula) is Call and formula.function == joint else (formula,)
-
-
-def _told(formula: Formula) -> _Told:
-    """Of `NOT (x > 5)` what is true where `x > 5` is false."""
-    truth = True
-    if type(formula) is Call and formula.function == "cesql.not":
-        (formula,) = formula.operands
-        truth = False
-    if type(formula) is Variable:
-        return _Told(formula, True, formula.name, cast=(truth, not truth))
-    if type(formula) is not Call:
-        raise _ForTheLongWay
-    first, last = formula.operands[0], formula.operands[-1]
-    if type(last) is Variable and type(first) is Constant and formula.function in TURNED:
-        first, last = last, first
-        formula = Call(TURNED[formula.function], (first, last))
-    if type(first) is not Variable:
-        raise _ForTheLongWay
-    if type(last) is not Constant or formula.function not in NUMBER_COMPARISONS:
-        return _Told(formula, truth, first.name)
-    if type(last.value) is bool and formula.function not in TURNED:
-        return _Told(
-            formula,
-            True,
-            first.name,
-            cast=(truth == (last.value == (formula.function == "cesql.equal")), False),
-        )
-    if type(last.value) is str and formula.function not in TURNED:
-        return _Told(formula, truth == (formula.function == "cesql.equal"), first.name, text=last.value)
-    if type(last.value) is not int:
-        return _Told(formula, truth, first.name)
-    if not truth:
-        formula = Call(NUMBER_COMPARISONS[formula.function], formula.operands)
-    return _Told(formula, True, first.name, last.value)
 
 
 # Boxes
 
 
-def _boxes(operands: tuple[Formula, ...]) -> list[_Box]:
-    groups = [[_told(one) for one in _operands(operand, "cesql.or")] for operand in operands]
+def _boxes(operands: tuple[Formula, ...]) -> list[Box]:
+    groups = [[told_of(one) for one in _operands(operand, "cesql.or")] for operand in operands]
     numbers = sum([told.number is not None for group in groups for told in group])
     if numbers > MAX_RESIDUALS:
-        raise _ForTheLongWay
+        raise ForTheLongWay
     together = numbers > MAX_TOLD_APART
-    boxes: list[_Box] = [({}, ())]
-    ranges: dict[str, _Alternatives] = {}
+    boxes: list[Box] = [({}, ())]
+    ranges: dict[str, Alternatives] = {}
     for group in groups:
         if len(group) == 1:
             (told,) = group
             if told.number is None:
-                boxes = _narrowed(boxes, told.name, _true(told, together))
+                boxes = _narrowed(boxes, told.name, true_values(told, together))
             elif told.name in ranges:
-                ranges[told.name] = _both(ranges[told.name], _true(told, together))
+                ranges[told.name] = _both(ranges[told.name], true_values(told, together))
             else:
-                ranges[told.name] = _true(told, together)
+                ranges[told.name] = true_values(told, together)
     for name, alternatives in ranges.items():
         boxes = _narrowed(boxes, name, alternatives)
     for group in groups:
         if len(group) > 1:
             either = _either(group, together)
             if len(boxes) * len(either) > MAX_BOXES or not all(map(_apart, boxes, repeat(either))):
-                raise _ForTheLongWay
+                raise ForTheLongWay
             boxes = [
                 ({**sides, **others}, residuals + more) for sides, residuals in boxes for others, more in either
             ]
     return boxes
 
 
-def _both(one: _Alternatives, other: _Alternatives) -> _Alternatives:
+def _both(one: Alternatives, other: Alternatives) -> Alternatives:
     """Of comparisons with numbers: integers are told apart from strings alike."""
     pairs = zip(one, other, strict=True)
     return [(left & right, some + more) for (left, some), (right, more) in pairs]
 
 
-def _apart(box: _Box, others: Sequence[_Box]) -> bool:
+def _apart(box: Box, others: Sequence[Box]) -> bool:
     return not any(name in sides for sides, _ in others for name in box[0])
 
 
-def _narrowed(boxes: list[_Box], name: str, alternatives: _Alternatives) -> list[_Box]:
-    found: list[_Box] = []
+def _narrowed(boxes: list[Box], name: str, alternatives: Alternatives) -> list[Box]:
+    found: list[Box] = []
     for sides, residuals in boxes:
         before = sides.get(name)
         for values, more in alternatives:
@@ -186,113 +114,54 @@ def _narrowed(boxes: list[_Box], name: str, alternatives: _Alternatives) -> list
     return found
 
 
-def _either(group: Sequence[_Told], together: bool) -> list[_Box]:
+def _either(group: Sequence[Told], together: bool) -> list[Box]:
     """One is true, and all before it are defined."""
     if len(group) > MAX_JOINED_BY_OR:
-        raise _ForTheLongWay
+        raise ForTheLongWay
     names = {told.name for told in group}
     if len(names) == 1:
         return (
             _either_number(group, together) if group[0].number is not None else _either_value(group, together)
         )
     if len(names) < len(group):
-        raise _ForTheLongWay
-    found: list[_Box] = []
-    before: list[_Box] = [({}, ())]
+        raise ForTheLongWay
+    found: list[Box] = []
+    before: list[Box] = [({}, ())]
     for told in group:
-        true, defined = _true(told, together), _defined(told, together)
+        true, defined = true_values(told, together), defined_values(told, together)
         if any(values.is_empty() for values, _ in true) or true[0][0].includes(defined[0][0]):
-            raise _ForTheLongWay
+            raise ForTheLongWay
         found += _narrowed(before, told.name, true)
         if told is not group[-1]:
             before = _narrowed(before, told.name, defined)
     if len(found) > MAX_BOXES:
-        raise _ForTheLongWay
+        raise ForTheLongWay
     return found
 
 
-def _either_value(group: Sequence[_Told], together: bool) -> list[_Box]:
+def _either_value(group: Sequence[Told], together: bool) -> list[Box]:
     """Of conditions on one attribute that sets alone say."""
     if any(told.number is not None for told in group):
-        raise _ForTheLongWay
-    found, before = EMPTY, PRESENT
+        raise ForTheLongWay
+    found, before = EMPTY, ANYTHING
     for told in group:
-        ((true, _),), ((defined, _),) = _true(told, together), _defined(told, together)
+        ((true, _),), ((defined, _),) = true_values(told, together), defined_values(told, together)
         found, before = found | (before & true), before & defined
     if found.is_empty():
-        raise _ForTheLongWay
+        raise ForTheLongWay
     return [({group[0].name: found}, ())]
 
 
-def _either_number(group: Sequence[_Told], together: bool) -> list[_Box]:
+def _either_number(group: Sequence[Told], together: bool) -> list[Box]:
     """Of comparisons of one attribute with numbers, which are all defined if one is."""
     if together or len(set(group)) < len(group) or any(told.number is None for told in group):
-        raise _ForTheLongWay
+        raise ForTheLongWay
     name = group[0].name
-    plain, found = EMPTY, list[_Box]()
+    plain, found = EMPTY, list[Box]()
     for told in group:
-        (values, _), (texts, residuals) = _true(told, together)
+        (values, _), (texts, residuals) = true_values(told, together)
         if values.is_empty():
-            raise _ForTheLongWay
+            raise ForTheLongWay
         plain |= values
-        found.append(({name: texts}, (_is_integer(name), *residuals) if found else residuals))
+        found.append(({name: texts}, (is_integer(name), *residuals) if found else residuals))
     return [({name: plain}, ()), *found]
-
-
-# One condition
-
-
-def _true(told: _Told, together: bool) -> _Alternatives:
-    """The values of an attribute with which a condition is true, and what is asked of them."""
-    if told.number is not None:
-        assert type(told.condition) is Call
-        values, texts = number_values(told.condition.function, told.number)
-        residuals = (Residual(told.condition),)
-        return [(values | texts, residuals)] if together else [(values, ()), (texts, residuals)]
-    if told.cast is not None:
-        return [(truth_values(*told.cast), ())]
-    if told.text is not None:
-        values = text_values(told.text)
-        return [(values if told.truth else PRESENT - values, ())]
-    found = _leaf(told.condition)
-    return [(_values(found.true if told.truth else found.false), ())]
-
-
-def _defined(told: _Told, together: bool) -> _Alternatives:
-    """The values with which it is true or false, and what is asked of them."""
-    if told.number is not None:
-        residuals = (_is_integer(told.name),)
-        return [(_CAST, residuals)] if together else [(INTEGERS, ()), (STRINGS, residuals)]
-    if told.cast is not None:
-        _, negated = told.cast
-        return [(truth_values(True, negated) | truth_values(False, negated), ())]
-    values = PRESENT if told.text is not None else _values(_leaf(told.condition).defined)
-    if values.absent:
-        raise _ForTheLongWay
-    return [(values, ())]
-
-
-def _is_integer(name: str) -> Residual:
-    return Residual(Call("cesql.defined", (Call("cesql.int", (Variable(name),)),)))
-
-
-def _leaf(condition: Formula) -> Leaf:
-    found = leaf(condition, together=False)
-    if found is None:
-        raise _ForTheLongWay
-    return found
-
-
-def _values(expression: Expression) -> ValueSet:
-    """The set that an expression about one attribute is."""
-    match expression:
-        case Condition(_, constraint):
-            return constraint.values()
-        case Not(operand):
-            return ~_values(operand)
-        case Or(operands):
-            return union([_values(one) for one in operands])
-        case And(operands):
-            return reduce(and_, [_values(one) for one in operands])
-        case _:
-            raise _ForTheLongWay
