@@ -39,7 +39,7 @@ def nested(formula: Formula) -> tuple[Conjunction, ...] | None:
     """The conjunctions of a formula, if it is of this shape and something can satisfy it."""
     if type(formula) is not Call or formula.function not in _JOINTS:
         return None
-    sides = _Sides(sum(map(compares_a_number, parts(formula))) > MAX_TOLD_APART)
+    sides = _NestedSides(sum(map(compares_a_number, parts(formula))) > MAX_TOLD_APART)
     try:
         boxes = sides.where(formula, True)
         if any(len(residuals) > MAX_RESIDUALS for _, residuals in boxes):
@@ -49,7 +49,7 @@ def nested(formula: Formula) -> tuple[Conjunction, ...] | None:
         return None
 
 
-class _Sides:
+class _NestedSides:
     """`together` says that integers are not told from the strings that may be cast to them."""
 
     def __init__(self, together: bool) -> None:

@@ -24,7 +24,7 @@ from palio.language.cesql.conditions import (
     Alternatives,
     Box,
     ForTheLongWay,
-    Told,
+    SimpleCondition,
     defined_values,
     is_integer,
     told_of,
@@ -114,7 +114,7 @@ def _narrowed(boxes: list[Box], name: str, alternatives: Alternatives) -> list[B
     return found
 
 
-def _either(group: Sequence[Told], together: bool) -> list[Box]:
+def _either(group: Sequence[SimpleCondition], together: bool) -> list[Box]:
     """One is true, and all before it are defined."""
     if len(group) > MAX_JOINED_BY_OR:
         raise ForTheLongWay
@@ -139,7 +139,7 @@ def _either(group: Sequence[Told], together: bool) -> list[Box]:
     return found
 
 
-def _either_value(group: Sequence[Told], together: bool) -> list[Box]:
+def _either_value(group: Sequence[SimpleCondition], together: bool) -> list[Box]:
     """Of conditions on one attribute that sets alone say."""
     if any(told.number is not None for told in group):
         raise ForTheLongWay
@@ -152,7 +152,7 @@ def _either_value(group: Sequence[Told], together: bool) -> list[Box]:
     return [({group[0].name: found}, ())]
 
 
-def _either_number(group: Sequence[Told], together: bool) -> list[Box]:
+def _either_number(group: Sequence[SimpleCondition], together: bool) -> list[Box]:
     """Of comparisons of one attribute with numbers, which are all defined if one is."""
     if together or len(set(group)) < len(group) or any(told.number is None for told in group):
         raise ForTheLongWay
