@@ -44,7 +44,7 @@ class ForTheLongWay(Exception):
     """Ends the short way."""
 
 
-class SimpleCondition(msgspec.Struct, frozen=True, gc=False):
+class AttributeTest(msgspec.Struct, frozen=True, gc=False):
     """A condition, whether it is to be true or false, and its attribute.
 
     `number` and `text` are what this is compared with, and `among` the constants of which it is one; or it is
@@ -66,7 +66,7 @@ def compares_a_number(formula: Formula) -> bool:
     return any(type(operand) is Constant and type(operand.value) is int for operand in formula.operands)
 
 
-def told_of(formula: Formula, truth: bool = True, negated: bool = False) -> SimpleCondition:
+def told_of(formula: Formula, truth: bool = True, negated: bool = False) -> AttributeTest:
     """What says that a condition is true, or false; `negated` says that it stands behind NOT.
 
     Of `NOT (x > 5)` it is what is true where `x > 5` is false.
@@ -75,15 +75,14 @@ def told_of(formula: Formula, truth: bool = True, negated: bool = False) -> Simp
         (formula,) = formula.operands
         truth, negated = not truth, True
     if type(formula) is Variable:
-        return SimpleCondition(formula, True, formula.name, cast=(truth, negated))
+        return AttributeTest(formula, True, formula.name, cast=(truth, negated))
     if type(formula) is not Call:
         raise ForTheLongWay
     first, last = formula.operands[0], formula.operands[-1]
-    if type(last) is Variable and type(first) is Constant and formula.function in NUMBER_COMPARISONS:
+    compares, equal = formula.function in NUMBER_COMPARISONS, formula.function == "cesql.equal"
+    if type(last) is Variable and type(first) is Constant and compares:
         if formula.function not in TURNED:  # the constant is cast, as in a list of one
-            return SimpleCondition(
-                formula, truth == (formula.function == "cesql.equal"), last.name, among=(first.value,)
-            )
+            return AttributeTest(formula, truth == equal, last.name, among=(first.value,))
         first, last = last, first
         formula = Call(TURNED[formula.function], (first, last))
     if type(first) is not Variable:
@@ -92,31 +91,24 @@ def told_of(formula: Formula, truth: bool = True, negated: bool = False) -> Simp
         constants = tuple([one.value for one in formula.operands[1:] if type(one) is Constant])
         if len(constants) < len(formula.operands) - 1:
             raise ForTheLongWay
-        return SimpleCondition(formula, truth, first.name, among=constants)
-    if type(last) is not Constant or formula.function not in NUMBER_COMPARISONS:
-        return SimpleCondition(formula, truth, first.name)
+        return AttributeTest(formula, truth, first.name, among=constants)
+    if not compares or type(last) is not Constant:
+        return AttributeTest(formula, truth, first.name)
+    if type(last.value) is int:
+        if not truth:
+            formula = Call(NUMBER_COMPARISONS[formula.function], formula.operands)
+        return AttributeTest(formula, True, first.name, last.value)
     if type(last.value) is bool and formula.function not in TURNED:
-        return SimpleCondition(
-            formula,
-            True,
-            first.name,
-            cast=(truth == (last.value == (formula.function == "cesql.equal")), False),
-        )
+        return AttributeTest(formula, True, first.name, cast=(truth == (last.value == equal), False))
     if type(last.value) is str and formula.function not in TURNED:
-        return SimpleCondition(
-            formula, truth == (formula.function == "cesql.equal"), first.name, text=last.value
-        )
-    if type(last.value) is not int:
-        return SimpleCondition(formula, truth, first.name)
-    if not truth:
-        formula = Call(NUMBER_COMPARISONS[formula.function], formula.operands)
-    return SimpleCondition(formula, True, first.name, last.value)
+        return AttributeTest(formula, truth == equal, first.name, text=last.value)
+    return AttributeTest(formula, truth, first.name)
 
 
 # What it says
 
 
-def true_values(told: SimpleCondition, together: bool) -> Alternatives:
+def true_values(told: AttributeTest, together: bool) -> Alternatives:
     """The values of an attribute with which a condition is true, and what is asked of them."""
     if told.number is not None:
         assert type(told.condition) is Call
@@ -135,7 +127,7 @@ def true_values(told: SimpleCondition, together: bool) -> Alternatives:
     return [(_values(found.true if told.truth else found.false), ())]
 
 
-def defined_values(told: SimpleCondition, together: bool) -> Alternatives:
+def defined_values(told: AttributeTest, together: bool) -> Alternatives:
     """The values with which it is true or false, and what is asked of them."""
     if told.number is not None:
         residuals = (is_integer(told.name),)

@@ -22,9 +22,9 @@ from itertools import repeat
 from palio.language.cesql.conditions import (
     MAX_TOLD_APART,
     Alternatives,
+    AttributeTest,
     Box,
     ForTheLongWay,
-    SimpleCondition,
     defined_values,
     is_integer,
     told_of,
@@ -114,7 +114,7 @@ def _narrowed(boxes: list[Box], name: str, alternatives: Alternatives) -> list[B
     return found
 
 
-def _either(group: Sequence[SimpleCondition], together: bool) -> list[Box]:
+def _either(group: Sequence[AttributeTest], together: bool) -> list[Box]:
     """One is true, and all before it are defined."""
     if len(group) > MAX_JOINED_BY_OR:
         raise ForTheLongWay
@@ -139,7 +139,7 @@ def _either(group: Sequence[SimpleCondition], together: bool) -> list[Box]:
     return found
 
 
-def _either_value(group: Sequence[SimpleCondition], together: bool) -> list[Box]:
+def _either_value(group: Sequence[AttributeTest], together: bool) -> list[Box]:
     """Of conditions on one attribute that sets alone say."""
     if any(told.number is not None for told in group):
         raise ForTheLongWay
@@ -152,7 +152,7 @@ def _either_value(group: Sequence[SimpleCondition], together: bool) -> list[Box]
     return [({group[0].name: found}, ())]
 
 
-def _either_number(group: Sequence[SimpleCondition], together: bool) -> list[Box]:
+def _either_number(group: Sequence[AttributeTest], together: bool) -> list[Box]:
     """Of comparisons of one attribute with numbers, which are all defined if one is."""
     if together or len(set(group)) < len(group) or any(told.number is None for told in group):
         raise ForTheLongWay
