@@ -19,7 +19,7 @@ help:            ## this list
 
 setup: $(READY)  ## a virtual environment in .venv with the package in it
 
-CORE := setup.py $(wildcard src/palio/model/*.pyx src/palio/matching/*.pyx src/palio/matching/*.pxi src/palio/matching/native/*.h)
+CORE := setup.py $(wildcard src/palio/model/*.pyx src/palio/documents/*.pyx src/palio/matching/*.pyx src/palio/matching/*.pxi src/palio/matching/native/*.h)
 
 $(READY): pyproject.toml $(CORE)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \

@@ -25,7 +25,7 @@ if os.environ.get("PALIO_SANITIZE"):
     ]
     LINK = ["-fsanitize=address,undefined"]
 
-# What walks over documents is built against the headers of lxml, which is an extra.
+# What walks over documents is built against the headers of lxml, where these are.
 WALK = [
     Extension(
         "palio.documents.quick",

@@ -82,7 +82,7 @@ def _short_way(paths: Sequence[tuple[XPath, FamilyPath]]) -> ShortWay | None:
     """What finds plain paths, or None if there are none, or nothing that does."""
     try:
         from palio.documents.quick import QuickWalk  # noqa: PLC0415  (it loads lxml)
-    except ImportError:
+    except (ImportError, ValueError):  # the latter if it was built for an lxml that laid things out otherwise
         return None
     together = [(number, one) for number, (path, _) in enumerate(paths) for one in walk_paths(path.tree) or ()]
     if not together:

@@ -377,7 +377,11 @@ cdef class QuickWalk:
                 else:
                     if attribute.children == NULL:
                         text = NOTHING
-                    elif attribute.children.next == NULL and attribute.children.type == XML_TEXT_NODE:
+                    elif (
+                        attribute.children.next == NULL
+                        and attribute.children.type == XML_TEXT_NODE
+                        and attribute.children.content != NULL
+                    ):
                         text = <const char *>attribute.children.content
                     else:
                         return False
@@ -393,7 +397,7 @@ cdef class QuickWalk:
         if node == NULL:
             length[0] = 0
             return NOTHING
-        if node.next == NULL and _is_text(node):
+        if node.next == NULL and _is_text(node) and node.content != NULL:
             length[0] = strlen(<const char *>node.content)
             return <const char *>node.content
         while True:
@@ -419,7 +423,7 @@ cdef class QuickWalk:
         """The text up to the next node that is none, to which it goes on."""
         cdef const xmlNode *one = node[0]
         cdef Py_ssize_t size = 0
-        if one.next == NULL or not _is_text(one.next):
+        if one.content != NULL and (one.next == NULL or not _is_text(one.next)):
             node[0] = one.next
             length[0] = strlen(<const char *>one.content)
             return <const char *>one.content
