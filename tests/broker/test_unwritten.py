@@ -8,7 +8,9 @@ import pytest
 
 from palio.broker import unwritten
 from palio.broker.unwritten import Unwritten
-from palio.routing.durable.effects import Append
+from palio.routing.durable.effects import Append, Spool
+from palio.store.queue import EACH_COPY
+from tests.store.driving import envelope
 
 
 class Holding:
@@ -35,11 +37,11 @@ class Disk:
         self.now = 100.0
         self.holding = Holding()
         self.unwritten = Unwritten(self.holding, lambda: self.now)  # type: ignore[arg-type]
-        self._token = 0
+        self._token = self.last = 0
 
     def write(self, owner: str, size: int) -> int:
         self._token += 1
-        self.unwritten.add(owner, [Append(self._token, (), owner)], size)
+        self.unwritten.add({owner: size}, [Append(self._token, (), owner)], size)
         return self._token
 
     def written(self, *tokens: int, after: float = 0.002) -> None:
@@ -117,4 +119,51 @@ def test_nothing_is_remembered_of_what_is_written():
     assert not disk.unwritten._under_way
     assert not disk.unwritten._bytes
     disk.unwritten.written(12_345)  # nobody's
-    assert disk.unwritten.owner_of(12_345) is None
+    handled = disk.unwritten.handled()
+    handled.add(12_345)
+    assert not handled.owners
+
+
+def published(disk: Disk, owner: str, *sizes: int) -> Append:
+    """Something that somebody publishes, of payloads of so many bytes."""
+    disk.last += len(sizes)
+    first = disk.last - len(sizes) + 1
+    envelopes = [envelope(first + place, payload=b"x" * size) for place, size in enumerate(sizes)]
+    append = Append(first, tuple(envelopes), owner)
+    disk.unwritten.add({owner: 100 + sum(sizes)}, [append], 100 + sum(sizes))
+    return append
+
+
+@pytest.mark.parametrize("among", [0, 3])
+def test_what_follows_from_several_that_are_handled_together_is_for_whom_each_of_it_is(among):
+    """However many others are handled with it, who is delivered a hundred times has caused that."""
+    disk = Disk()
+    greedy = published(disk, "greedy", 5_000, 5_000)
+    others = [published(disk, f"other {number}", 1_000) for number in range(among)]
+    handled = disk.unwritten.handled()
+    for append in (greedy, *others):
+        handled.add(append.token)
+    letters = [(number, 0, one) for number, one in enumerate([*greedy.envelopes * 100], 1)]
+    spool = Spool(1_000, "s", add=tuple(letters))
+    small = [Spool(1_001 + number, "t", add=((1, 0, one.envelopes[0]),)) for number, one in enumerate(others)]
+    size = 200 * EACH_COPY + 10_000 + among * (EACH_COPY + 1_000)
+    caused = handled.causes([spool, *small], size)
+    assert caused["greedy"] == pytest.approx(200 * EACH_COPY + 10_000, rel=0.1)
+    assert caused.keys() == {"greedy", *[one.publisher for one in others]}
+    assert all(caused[one.publisher] < 1_200 for one in others)
+    disk.unwritten.add(caused, [spool, *small], size)
+    disk.written(*handled.tokens)
+    assert dict(disk.unwritten._bytes) == dict(caused)
+    again = disk.unwritten.handled()
+    again.add((small or [spool])[-1].token)
+    assert again.owners.keys() == caused.keys()
+    disk.written(*again.tokens)
+    assert not disk.unwritten._bytes
+    assert not disk.unwritten._under_way
+
+
+def test_what_follows_from_nobody_in_particular_is_nobodys():
+    disk = Disk()
+    handled = disk.unwritten.handled()
+    handled.add(7)
+    assert handled.causes([Spool(8, "s", remove=(1,))], 64) == {}

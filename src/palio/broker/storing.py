@@ -18,7 +18,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from palio.broker.scheduling import EVERYBODY, Scheduler
-from palio.broker.unwritten import Unwritten
+from palio.broker.unwritten import HandledWrites, Unwritten
 from palio.model.errors import PalioError
 from palio.routing.clients import NoJournal
 from palio.routing.durable.effects import Append, KeyedRecord, LoggedOperation, StoreEffect
@@ -62,7 +62,7 @@ class StoreBridge:
     ) -> None:
         self._scheduler = scheduler
         self._completions: deque[StoreMessage] = deque()
-        self._completing: int | None = None  # the token of the completion that is being handled
+        self._completing: HandledWrites | None = None  # whose completions are being handled
         self._unwritten = Unwritten(scheduler)
         scheduler.elsewhere = self._unwritten.owners
         self.store: Store | None = None
@@ -101,10 +101,11 @@ class StoreBridge:
     def submit(self, effects: Sequence[StoreEffect], owner: Hashable = None) -> None:
         """Let the store carry out effects of what somebody asked for; or of what a completion led to."""
         assert self.store is not None, "Without a store, the router has no effects on it."
-        owner = owner if self._completing is None else self._unwritten.owner_of(self._completing)
         size = self.store.submit(effects)
-        if owner is not None:
-            self._unwritten.add(owner, effects, size)
+        if self._completing is not None:
+            self._unwritten.add(self._completing.causes(effects, size), effects, size)
+        elif owner is not None:
+            self._unwritten.add({owner: size}, effects, size)
         self._throttle()
 
     async def keep(self, *records: KeyedRecord) -> None:
@@ -156,15 +157,16 @@ class StoreBridge:
         began = perf_counter()
         try:
             while completions and not self._closing:
-                tokens: list[int] = []
-                self._complete(self._run(tokens, until))
-                owner = None if self._completing is None else unwritten.owner_of(self._completing)
+                handled = self._completing = unwritten.handled()
+                self._complete(self._run(handled, until))
                 self._completing = None
-                for token in tokens:
+                owners = handled.owners
+                for token in handled.tokens:
                     unwritten.written(token)
                 ended = perf_counter()
-                if owner is not None:
-                    self._scheduler.owe(owner, ended - began)
+                each = (ended - began) / max(1, owners.total())
+                for owner, count in owners.items():
+                    self._scheduler.owe(owner, each * count)
                 if ended >= until:
                     break
                 began = ended
@@ -174,22 +176,13 @@ class StoreBridge:
         self._throttle()
         return bool(completions) and not self._closing
 
-    def _run(self, tokens: list[int], until: float) -> Iterator[StoreMessage]:
-        """Completions of what one owner has caused, until about that moment. Notes their tokens.
-
-        What follows from them is for that owner; nobody has to answer for what is between.
-        """
-        completions, unwritten = self._completions, self._unwritten
+    def _run(self, handled: HandledWrites, until: float) -> Iterator[StoreMessage]:
+        """Completions, until about that moment; each is noted when it is its turn."""
+        completions = self._completions
         while completions:
-            token = completions[0].token
-            owner = unwritten.owner_of(token)
-            if owner is not None:
-                if self._completing is None:
-                    self._completing = token
-                elif owner != unwritten.owner_of(self._completing):
-                    return
-            tokens.append(token)
-            yield completions.popleft()
+            message = completions.popleft()
+            handled.add(message.token)
+            yield message
             if perf_counter() >= until:
                 return
 

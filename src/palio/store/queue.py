@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from palio.protocol.envelope import Envelope
 from palio.routing.durable.effects import Append, Spool, StoreEffect
 
 # The most that one commit takes. A larger group is hardly faster, but the first of it waits for the last.
@@ -16,6 +17,7 @@ MAX_GROUP_EFFECTS = 4_096
 MAX_GROUP_BYTES = 8 << 20
 
 _EACH = 64  # bytes for an effect, whatever is in it
+EACH_COPY = 64  # bytes for a delivery, beside those of what it delivers, which count once (`letters`)
 
 
 class QueuedEffects(msgspec.Struct, eq=False):
@@ -122,4 +124,13 @@ def payload(effect: StoreEffect) -> int:
 
 
 def _size(effects: Sequence[StoreEffect]) -> int:
-    return _EACH * len(effects) + sum(map(payload, effects))
+    size = _EACH * len(effects)
+    deliveries: list[Envelope] = []
+    for effect in effects:
+        if isinstance(effect, Spool):
+            deliveries += [envelope for _, _, envelope in (*effect.add, *effect.dead)]
+        else:
+            size += payload(effect)
+    each = {id(envelope): envelope for envelope in deliveries}
+    bodies = sum([envelope.notification.body.size for envelope in each.values()])
+    return size + EACH_COPY * len(deliveries) + bodies
