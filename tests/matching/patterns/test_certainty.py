@@ -5,6 +5,7 @@ them denies the match; a match that none of them denies must have been told.
 """
 
 import itertools
+import re
 from random import Random
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from palio import Notification, Pattern
 from palio.matching.patterns import Detector, PatternSet
-from palio.model.patterns.variants import Variant
+from palio.model.patterns.variants import NEEDED, Variant
 from tests.matching.patterns import definition
 from tests.matching.patterns.definition import Event
 from tests.matching.patterns.drawing import LETTERS, Maker
@@ -37,8 +38,16 @@ def ways_on(known: list[Event], watermark: int):
 
 
 def needs(variant: Variant) -> int:
-    """How many events complete it, also where a loop has to go on first."""
-    return variant.needed.bit_count() + (variant.needed != variant.all)
+    """How many events complete it, also where a loop has begun it and has to go on first."""
+    begins = any(slot.rank != NEEDED and not slot.behind for slot in variant.slots)
+    return variant.needed.bit_count() + (variant.needed != variant.all) + begins
+
+
+def has_one_way(pattern: Pattern) -> bool:
+    """Whether it takes as many events, and of the same steps if it skips to one, however it is completed."""
+    variant, *others = pattern.variants
+    chooses = pattern.policies.to is not None and any(len(slot.steps) > 1 for slot in variant.slots)
+    return not others and variant.needed == variant.all and not chooses
 
 
 def is_certain(match, pattern, known, watermark) -> bool:
@@ -46,15 +55,19 @@ def is_certain(match, pattern, known, watermark) -> bool:
 
 
 def chain(random) -> Pattern:
-    """Steps one after the other, with what must not happen between them."""
+    """Steps one after the other, with what must not happen between them, or at once, or not at all."""
     names = (f"S{number}" for number in itertools.count())
-    parts = [f'{next(names)}[t = "{random.choice(LETTERS)}"]']
+    text = f'{next(names)}[t = "{random.choice(LETTERS)}"]'
     for _ in range(random.randint(1, 2)):
-        if random.random() < 0.7:
-            parts.append(f'not {next(names)}[t = "{random.choice(LETTERS)}"]')
-        parts.append(f'{next(names)}[t = "{random.choice(LETTERS)}"]')
-    policy = random.choice(["", "", " consume own", " consume none", " order time"])
-    return Pattern.parse(f"{' then '.join(parts)} within {WINDOW} us{policy}")
+        join = random.choice(["then", "then", "then", "next", "next within 2 us"])
+        if join == "then" and random.random() < 0.7:
+            text += f' then not {next(names)}[t = "{random.choice(LETTERS)}"]'
+        loop = random.choice("?*+") if random.random() < 0.2 else ""
+        text += f' {join} {next(names)}[t = "{random.choice(LETTERS)}"]{loop}'
+    if random.random() < 0.2:
+        text = f'({text}) and {next(names)}[t = "{random.choice(LETTERS)}"]'
+    policy = random.choice(["", "", " consume own", " consume none"]) + random.choice(["", " order time"])
+    return Pattern.parse(f"{text} within {WINDOW} us{policy}")
 
 
 def close_together(random) -> list[Event]:
@@ -77,8 +90,6 @@ def test_a_match_is_told_as_soon_as_it_is_certain(seed):
     assume(all(needs(variant) <= MOST + 1 for variant in pattern.variants))
     # That no event could be one step without being another, which ends it, is not seen.
     assume(not any(gap.adjacent or gap.inside for variant in pattern.variants for gap in variant.gaps))
-    if pattern.policies.order == "time":  # nor what an event prevents that is here and whose time has not come
-        assume(not any(link.join.strict for variant in pattern.variants for link in variant.links))
     detector, told = Detector(PatternSet({"p": pattern})), []
     for number, event in enumerate(events):
         detector.take(event.notification, time=event.time, position=event.position, id=event.id)
@@ -86,12 +97,39 @@ def test_a_match_is_told_as_soon_as_it_is_certain(seed):
         told += [tuple(one.id for one in match.constituents) for match in detector.advance(watermark)]
         known = events[: number + 1]
         settled = known if pattern.policies.order == "arrival" else [e for e in known if e.time <= watermark]
-        if pattern.policies.consume == "own" and len(pattern.variants) > 1:
-            continue  # what an alternative might take is held back though it would always take another
+        if pattern.policies.consume not in ("all", "none") and not has_one_way(pattern):
+            continue  # what one way might take or skip is held back though it would always be another way
         if any(not gap.before for variant in pattern.variants for gap in variant.gaps):
             continue  # an absence at the end is told when its window has passed, since all of that is used up
         for match in definition.matches(pattern, settled):
             assert match in told or not is_certain(match, pattern, known, watermark), (str(pattern), known)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "events", "watermark", "match"),
+    [
+        ("A next B?", "a1 c2", 1, "a1"),  # nothing to come is before the c
+        ("A next B?", "a1 c3", 1, None),  # but a b2 could be here,
+        ("A next B?", "a1 c3", 2, "a1"),  # or could have been
+        ("A next B?", "a1 b2", 1, None),  # the b2 may follow at once, or a c2 before it
+        ("A next B next D?", "a1 b2 c2", 2, "a1 b2"),
+        ("A then B? next C", "a1 b2 c3", 2, None),
+        ("(A next B?) and C", "c1 a2 d3", 2, "c1 a2"),
+        ("(A next B?) and C", "c1 a2 d4", 2, None),
+        ("A next within 2 us B? next within 1 us C?", "a1 c5", 2, None),  # a b3 could come
+        ("A next within 2 us B? next within 1 us C?", "a1 c5", 3, "a1"),
+    ],
+)
+def test_what_is_known_of_the_time_to_come_makes_a_match_certain_that_nothing_can_join(
+    pattern, events, watermark, match
+):
+    text = re.sub(r"[A-D]", lambda name: f'{name[0]}[t = "{name[0].lower()}"]', pattern)
+    detector = Detector({"p": f"{text} within {WINDOW} us order time"})
+    for position, event in enumerate(events.split()):
+        time = int(event[1:])
+        detector.take(Notification({"t": event[0]}), time=time, position=position, id=event)
+    told = [" ".join(one.id for one in found.constituents) for found in detector.advance(watermark)]
+    assert told == ([] if match is None else [match])
 
 
 def told_by(pattern: str, *numbers: int) -> tuple[list[tuple[str, ...]], int]:

@@ -83,6 +83,11 @@ def test_not_next_at_the_end_is_told_with_the_next_event_or_when_the_window_has_
 # Loops
 
 
+def test_a_match_in_two_ways_is_told_once_though_one_of_them_is_certain_later():
+    pattern = '(A or E[t = "b"]) and (C[t = "b"] not next D) within 1 h select every'
+    assert found(pattern, "b1 b2 a3") == ["b1 b2", "b1 a3", "b2 a3"]
+
+
 @pytest.mark.parametrize(
     ("pattern", "events", "matches"),
     [

@@ -34,6 +34,8 @@ class Ways:
         self.needed = variant.needed
         # What is decided when the first of the slots that it lasts until, or ties, is filled.
         self.bounds: tuple[Gap | SlotLink, ...] = (*(gap for gap in variant.gaps if gap.before), *variant.links)
+        # Whether something has to follow at once.
+        self.is_strict = any(link.join.strict for link in variant.links)
         self.needs = tuple(bits(slot.steps) for slot in variant.slots if slot.rank == NEEDED)
         self.afters = tuple({slot.after for slot in variant.slots} - {0})
         self._bounds_of = tuple(
@@ -118,7 +120,7 @@ class Automaton:
         # steps, and all others of a partition where nothing may come in between.
         self.selections = tuple(step.selects for step in pattern.steps)
         if any(gap.adjacent for one in pattern.variants for gap in one.gaps) or any(
-            link.join.strict for one in pattern.variants for link in one.links
+            ways.is_strict for ways in self.ways
         ):
             self.selections += (_anything(pattern.by),)
 

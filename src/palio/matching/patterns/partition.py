@@ -3,10 +3,16 @@
 `hits` are known and in their order; `waiting` have come, but others may still come before them. The policies
 are decided here. Since an open beginning keeps everything behind it waiting (`search`), what has to be
 remembered is always a stretch of events from the first open beginning on; everything before it is forgotten.
+
+A match is told as soon as it is certain, with one exception: where it depends on the way in which an earlier
+beginning is completed what that takes (`consume own`) or where the next match may begin (`skip to`), and there
+are several ways, a match behind it waits until one of them is decided, also if all of them would let it be.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from functools import reduce
 from operator import attrgetter
 from typing import TypeAlias
 
@@ -26,6 +32,9 @@ MAX_HITS = 1_024
 # Open beginnings behind which `consume own` looks on in one look: each costs a search. Behind more of them a
 # match waits, as it would by default.
 MAX_BESIDE = 16
+
+
+_order_of_time = attrgetter("time", "position")
 
 
 class Partition(msgspec.Struct, array_like=True):
@@ -66,17 +75,11 @@ class Partition(msgspec.Struct, array_like=True):
 
     def _arrive(self, by_time: bool, watermark: int) -> None:
         waiting = self.waiting
-        if not by_time:
-            if len(waiting) > 1:
-                waiting.sort(key=attrgetter("position"))
-            self.hits += waiting
-            waiting.clear()
-            return
-        ready = [hit for hit in waiting if hit.time <= watermark]
-        if ready:
-            ready.sort(key=attrgetter("time", "position"))
-            self.hits += ready
-            self.waiting = [hit for hit in waiting if hit.time > watermark]
+        if len(waiting) > 1:
+            waiting.sort(key=_order_of_time if by_time else attrgetter("position"))
+        ready = bisect_right(waiting, watermark, key=attrgetter("time")) if by_time else len(waiting)
+        self.hits += waiting[:ready]
+        del waiting[:ready]
 
     def _expire(self, automaton: Automaton, watermark: int) -> None:
         """No match is possible yet: forget what comes before the first beginning that has time left."""
@@ -93,7 +96,7 @@ class Partition(msgspec.Struct, array_like=True):
         self, automaton: Automaton, watermark: int, consume: str, found: list[Finding], losses: Losses
     ) -> None:
         hits, starters = self.hits, automaton.starters
-        search = Search(automaton, hits, watermark, skip_spent=consume != "none")
+        search = Search(automaton, hits, watermark, waiting=self.waiting, skip_spent=consume != "none")
         place, keep = 0, None
         taken = _Taken()
         while place < len(hits):
@@ -140,7 +143,7 @@ class Partition(msgspec.Struct, array_like=True):
     def _every(self, automaton: Automaton, watermark: int, found: list[Finding], losses: Losses) -> None:
         """Every match of which an event, or the end of an absence, is new since the last look."""
         hits = self.hits
-        search = Search(automaton, hits, watermark, skip_spent=False)
+        search = Search(automaton, hits, watermark, waiting=self.waiting, skip_spent=False)
         keep = None
         for place, hit in enumerate(hits):
             ends = hit.time + automaton.within
@@ -156,9 +159,9 @@ class Partition(msgspec.Struct, array_like=True):
                 hit.told = hit.told or bool(reach.matches)
                 if until is None and automaton.tells and not hit.told:
                     until = self._partial(search, place, True, found, losses)
-                for match in reach.matches.values():
-                    if match.is_new(hits, self.looked):
-                        found.append(_finding(hits, match))
+                for ways in reach.matches.values():
+                    if all(match.is_new(hits, self.looked) for match in ways):
+                        found.append(_finding(hits, reduce(MatchFound.or_earlier, ways)))
             if until is not None:
                 self.due = min(self.due, until)
                 keep = place if keep is None else keep

@@ -21,7 +21,9 @@ that they do not fail again and again; what is left of the exponential is bounde
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from itertools import pairwise
 
 import msgspec
@@ -72,18 +74,17 @@ class MatchFound(Exception):
 
 
 class MatchReach(msgspec.Struct):
-    """All that can become of a beginning: its matches by the places of their events; the earliest watermark at
-    which something of it that is open is to be asked for again; and the places of all events that any of this
-    has."""
+    """All that can become of a beginning: its matches by the places of their events, each with all ways in
+    which these are one; the earliest watermark at which to ask again for something of it that is open; and the
+    places of all events that any of this has."""
 
-    matches: dict[tuple[int, ...], MatchFound] = {}
+    matches: dict[tuple[int, ...], list[MatchFound]] = {}
     until: int | None = None
     places: set[int] = set()
 
     def matched(self, found: MatchFound) -> None:
         places = tuple(place for place, _ in found.chosen)
-        known = self.matches.get(places)
-        self.matches[places] = found if known is None else known.or_earlier(found)
+        self.matches.setdefault(places, []).append(found)
         self.places.update(places)
 
     def opened(self, until: int, fillings: list[Filling]) -> None:
@@ -95,9 +96,19 @@ class MatchReach(msgspec.Struct):
 class Search:
     """A search among these events, which may be spent but not exchanged meanwhile."""
 
-    def __init__(self, automaton: Automaton, hits: list[Hit], watermark: int, *, skip_spent: bool) -> None:
+    def __init__(
+        self,
+        automaton: Automaton,
+        hits: list[Hit],
+        watermark: int,
+        *,
+        waiting: Sequence[Hit] = (),
+        skip_spent: bool,
+    ) -> None:
+        """`waiting` are known, too, but others may still come before them."""
         self.automaton = automaton
         self.hits = hits
+        self.waiting = waiting
         self.watermark = watermark
         self.skip_spent = skip_spent
         self._reach: MatchReach | None = None
@@ -252,7 +263,7 @@ class Search:
         comes first."""
         ends = low + self._within
         open_until: int | None = None
-        complete: MatchFound | None = None
+        complete: list[MatchFound] = []
         greedy = False
         for filling in fillings:
             ways, filled, slots = filling
@@ -275,7 +286,7 @@ class Search:
                     until=ends if closing else None,
                     witnesses=tuple(self.since(gap.after, slots)[0] + 1 for gap in closing if gap.adjacent),
                 )
-                complete = one if complete is None else complete.or_earlier(one)
+                complete.append(one)
         going_on = [filling for filling in fillings if filling[0].from_state(filling[1])[1]]
         if len(going_on) > 1:
             going_on = self._different(going_on)
@@ -284,11 +295,12 @@ class Search:
             if answer is not None:
                 return answer
             going_on = []
-        if complete is not None:
-            if self._reach is None:
-                raise complete
-            self._reach.matched(complete)
-        elif open_until is not None and self._reach is None:
+        if self._reach is not None:
+            for one in complete:
+                self._reach.matched(one)
+        elif complete:
+            raise reduce(MatchFound.or_earlier, complete)
+        elif open_until is not None:
             return open_until
         return self._extended(going_on, place, low, high) if going_on else None
 
