@@ -115,7 +115,7 @@ async def test_gigantic_bodies_are_refused_as_soon_as_they_are_known_to_be():
 
 
 async def test_many_bodies_together_have_a_bound_too():
-    limited = GatewaySettings(body=1_000_000, bodies=2_000_000)
+    limited = GatewaySettings(body=1_000_000, bodies=2_000_000, body_in_memory=1_000_000)
     async with calling(gateway=limited) as (broker, session), beside(broker):
         go_on = asyncio.Event()
 

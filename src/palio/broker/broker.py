@@ -80,6 +80,7 @@ class BrokerServer:
         self.settings = settings = settings.named()
         self._host: Host = host if host is not None else MachineHost(clock)
         self.now = self._host.now
+        self.spool_folder = self._host.spool_folder(settings)
         self.log = log = logging.getLogger(f"palio.broker.{settings.name}")
         self.access = Access(settings.access_folder if settings.security.authentication else None, self.now)
         self.port = 0

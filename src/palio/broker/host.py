@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -53,6 +54,9 @@ class Host(Protocol):
     def keeper(self, settings: Settings) -> Keeper:
         """Where the gateway keeps its subscriptions."""
 
+    def spool_folder(self, settings: Settings) -> Path:
+        """Where large requests lie while they come."""
+
 
 class MachineHost:
     """A machine with a clock and a disk."""
@@ -88,3 +92,7 @@ class MachineHost:
         from palio.broker.gateway.definitions import FileKeeper, MemoryKeeper  # noqa: PLC0415 (only with HTTP)
 
         return FileKeeper(Path(settings.data)) if settings.journal else MemoryKeeper()
+
+    def spool_folder(self, settings: Settings) -> Path:
+        """The data folder, which is on a disk; if there is none, that of temporary files."""
+        return Path(settings.data) if settings.journal else Path(tempfile.gettempdir())

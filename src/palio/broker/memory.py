@@ -48,6 +48,8 @@ def memory_bound(settings: Settings, principals: int = 1) -> list[MemoryPart]:
         MemoryPart("what is under way", int(limits.held_in_all * _MOMENT), "limits.held_in_all"),
         MemoryPart("subscriptions", limits.kept_in_all, "limits.kept_in_all"),
     ]
+    if settings.http != "off":
+        parts.append(MemoryPart("bodies of requests by HTTP", settings.gateway.bodies, "gateway.bodies"))
     documents = settings.documents
     parts.append(
         MemoryPart(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import tempfile
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from palio.broker.clock import MonotonicClock as BrokerClock
@@ -73,6 +75,9 @@ class MemoryHost:
 
     def keeper(self, settings: Settings) -> MemoryKeeper:
         return self._keeper
+
+    def spool_folder(self, settings: Settings) -> Path:
+        return Path(tempfile.gettempdir())
 
     @property
     def is_busy(self) -> bool:

@@ -13,4 +13,5 @@ class GatewayStatistics(msgspec.Struct, frozen=True, kw_only=True):
     streams: int = 0
     streams_cut_off: int = 0
     subscriptions: int = 0
-    held_bytes: int = 0  # of bodies that are being read
+    held_bytes: int = 0  # of bodies that are being read, in memory
+    filed_bytes: int = 0  # and in files

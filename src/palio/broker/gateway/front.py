@@ -48,7 +48,7 @@ class Front:
     def __init__(self, broker: BrokerServer) -> None:
         settings = broker.settings.gateway
         self._broker = broker
-        self.bodies = Bodies(settings)
+        self.bodies = Bodies(settings, broker.spool_folder)
         self.requests: Counter[tuple[str, int]] = Counter()  # by route and status
         self._guard = OriginGuard(settings, local=split_address(broker.settings.http)[0] in LOOPBACK)
         self._changing: list[re.Pattern[str]] = []  # paths at which even who only reads changes something

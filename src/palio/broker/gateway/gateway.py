@@ -71,4 +71,5 @@ class Gateway:
             streams_cut_off=self._streams.cut_off,
             subscriptions=len(self._subscriptions),
             held_bytes=front.bodies.held,
+            filed_bytes=front.bodies.filed,
         )

@@ -59,7 +59,15 @@ _ERRORS_OF = {
     ),
     500: ("BrokerMistake",),
     501: ("NoJournal", "MissingDependency"),
-    503: ("TooManyConnections", "NotNow", "NotStored", "HomeUnreachable", "HistoryUnavailable", "VisitEnded"),
+    503: (
+        "TooManyConnections",
+        "NotNow",
+        "NotStored",
+        "SpoolUnusable",
+        "HomeUnreachable",
+        "HistoryUnavailable",
+        "VisitEnded",
+    ),
     504: ("NoAnswer", "NotHeardYet"),
 }
 # By the name of the error. What is not here is the fault of the request: 400.

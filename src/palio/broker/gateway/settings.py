@@ -11,7 +11,10 @@ class GatewaySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     """What HTTP may be used for, and by whom. `push_…` is how webhooks are treated."""
 
     body: Positive = 8 * 1024 * 1024  # bytes of one request
-    bodies: Positive = 64 * 1024 * 1024  # bytes of all requests that are being read at a time
+    bodies: Positive = 64 * 1024 * 1024  # bytes of all requests that are in memory at a time
+    # A body of more bytes lies in a file while it comes. Notifications of business are mostly below.
+    body_in_memory: Positive = 256 * 1024
+    bodies_in_files: Positive = 1024 * 1024 * 1024  # bytes of all such files at a time
     body_within: Seconds = 30.0  # seconds until the head of a request, and then its body, must have come
     keep_alive: Seconds = 15.0  # seconds of silence on an event stream after which a comment is sent
     stalled: Seconds = 60.0  # seconds without taking anything after which an event stream is cut off

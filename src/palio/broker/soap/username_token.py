@@ -19,7 +19,7 @@ import hmac
 from collections import OrderedDict
 from typing import TYPE_CHECKING
 
-from palio.broker.gateway.bodies import NotNow
+from palio.broker.gateway.arriving import NotNow
 from palio.broker.soap.elements import Element, child, text_of
 from palio.broker.soap.names import USERNAME_TOKEN, WSSE, WSU
 from palio.broker.soap.termination import WrongTerm, read_moment, write_moment

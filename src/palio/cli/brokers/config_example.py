@@ -126,8 +126,9 @@ EXAMPLE = """\
 # What documents go through before they are read, in this order, as installed packages bring it (palio.stages).
 #stages = []
 
-# HTTP beyond health and metrics: bytes of one request, and of all that are being read; seconds until it must
-# have come, between signs of life on an event stream, and until a reader that takes nothing is cut off.
+# HTTP beyond health and metrics: bytes of one request, of all that are in memory, of one from which on it lies
+# in a file while it comes, and of all such files; seconds until it must have come, between signs of life on an
+# event stream, and until a reader that takes nothing is cut off.
 # origins: web pages of other places that may call. hosts: more names of a broker that is for this machine only.
 # sinks: networks that are not public and in which webhooks may be, such as 10.0.0.0/8. A webhook has to agree
 # before it is sent anything (validate_sinks); push_…: requests that are out to one at a time, seconds until it
@@ -135,6 +136,8 @@ EXAMPLE = """\
 #[gateway]
 #body = 8388608
 #bodies = 67108864
+#body_in_memory = 262144
+#bodies_in_files = 1073741824
 #body_within = 30.0
 #keep_alive = 15.0
 #stalled = 60.0
