@@ -59,19 +59,20 @@ async def test_who_waits_for_room_gets_it_in_turn_or_gives_up():
     await asyncio.gather(last, return_exceptions=True)
     assert room.held == 0
     with pytest.raises(NotNow):
-        await room.hold(101)
-    with pytest.raises(NotNow):
         room.file(1_001)
 
 
 async def test_nobody_waits_for_ever(monkeypatch):
-    monkeypatch.setattr("palio.broker.gateway.arriving._ROOM_WITHIN", 0.05)
+    for name in ("_ROOM_WITHIN", "_MOMENT"):
+        monkeypatch.setattr(f"palio.broker.gateway.arriving.{name}", 0.05)
     room = BodyRoom(100, 1_000)
     with pytest.raises(NotNow):
         await room.wait(101)
     await room.hold(100)
     with pytest.raises(NotNow):
         await room.wait(1)
+    with pytest.raises(NotNow):
+        await room.hold(1)
     room.free(100, 0)
     await room.wait(100)
 
@@ -81,8 +82,8 @@ async def sending(url, size, go_on):
 
     async def pieces():
         yield b'{"n": 1'
-        for _ in range(size // KIB):
-            yield b" " * KIB
+        for _ in range(size // KIB // 40):
+            yield b" " * 40 * KIB
         await go_on.wait()
         yield b"}"
 
@@ -113,7 +114,7 @@ async def test_slow_senders_hold_files_and_not_memory(caplog):
         assert len([one for one in nameless() if "/tmp/" in one]) >= 12
         assert (await session.post("/events", json={"n": 1})).status == 200
         slow.pop().cancel()
-        await until(lambda: counts().filed_bytes <= whole - 400 * KIB)
+        await until(lambda: counts().filed_bytes < whole - 300 * KIB)
         go_on.set()
         assert await asyncio.gather(*slow) == [200] * 11  # though memory has room for four at a time
         await until(lambda: (counts().held_bytes, counts().filed_bytes) == (0, 0))

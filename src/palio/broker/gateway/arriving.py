@@ -22,7 +22,7 @@ from typing import IO, Any, TypeVar
 from palio.model.errors import PalioError
 
 Result = TypeVar("Result")
-_ROOM_WITHIN = 10.0  # seconds
+_ROOM_WITHIN, _MOMENT = 10.0, 2.0  # seconds
 
 
 class NotNow(PalioError):
@@ -39,31 +39,22 @@ class BodyRoom:
         self._most_held = most_held
         self._most_filed = most_filed
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
-        self._leaving = 0  # of what is in memory, bytes that are being written to files
         self.held = 0
         self.filed = 0
 
     async def hold(self, size: int) -> None:
-        """So many bytes more are in memory. Raises `NotNow` if there is no room, nor will be in a moment."""
-        if self.held + size <= self._most_held:
-            self.held += size
-        elif self._leaving:
-            await self.wait(size)
-        else:
-            raise NotNow
+        """So many bytes more are in memory. Raises `NotNow` if there is no room, nor in a moment, when others
+        have gone to files.
+        """
+        await self.wait(size, _MOMENT)
 
     def file(self, size: int) -> None:
         """So many bytes go from memory to a file. Raises `NotNow`."""
         if self.filed + size > self._most_filed:
             raise NotNow
         self.filed += size
-        self._leaving += size
 
-    def is_filed(self, size: int) -> None:
-        """So many bytes have gone to a file, or could not."""
-        self._leaving -= size
-
-    async def wait(self, size: int) -> None:
+    async def wait(self, size: int, seconds: float | None = None) -> None:
         """Holds so many bytes, once there is room for them (3). Raises `NotNow` if there is none in time."""
         if not self._waiting and self.held + size <= self._most_held:
             self.held += size
@@ -71,7 +62,7 @@ class BodyRoom:
         turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.append((size, turn))
         try:
-            async with asyncio.timeout(_ROOM_WITHIN):
+            async with asyncio.timeout(_ROOM_WITHIN if seconds is None else seconds):
                 await turn
         except (TimeoutError, asyncio.CancelledError) as problem:
             if not turn.cancelled():  # its turn has come at the last moment
@@ -144,10 +135,7 @@ class ArrivingBody:
         size, parts = self._held, self._parts
         self._room.file(size)
         self._filed, self._parts = self._filed + size, []
-        try:
-            await self._in_thread(self._write, parts)
-        finally:
-            self._room.is_filed(size)
+        await self._in_thread(self._write, parts)
         self._held -= size
         self._room.free(size, 0)
 
