@@ -402,6 +402,7 @@ def is_the_same_on_both_ways(text):
 @example([(">", ("attribute", "x"), ("constant", 5)), ("<", ("attribute", "x"), ("constant", 7))])
 @example([("not", ("=", ("attribute", "x"), ("constant", 5))), ("like", ("attribute", "x"), "a%", False)])
 @example([("=", ("attribute", name), ("constant", 5)) for name in "xyzx"])
+@example([(sign, ("constant", -6), ("attribute", "x")) for sign in "<<="])
 def test_the_short_way_leads_where_the_long_one_does(several):
     is_the_same_on_both_ways(" AND ".join(f"({written(one)})" for one in several))
 

@@ -61,9 +61,11 @@ class AttributeTest(msgspec.Struct, frozen=True, gc=False):
 
 
 def compares_a_number(formula: Formula) -> bool:
+    """Whether strings are left to a residual, where it is about an attribute; `5 = x` casts the constant."""
     if type(formula) is not Call or formula.function not in NUMBER_COMPARISONS:
         return False
-    return any(type(operand) is Constant and type(operand.value) is int for operand in formula.operands)
+    compared = formula.operands if formula.function in TURNED else formula.operands[1:]
+    return any(type(operand) is Constant and type(operand.value) is int for operand in compared)
 
 
 def told_of(formula: Formula, truth: bool = True, negated: bool = False) -> AttributeTest:
