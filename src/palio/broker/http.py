@@ -61,7 +61,6 @@ class HttpServer:
             ws_max_size=MAX_MESSAGE,
             ws_per_message_deflate=False,  # what is small on the wire is small here, too
             h11_max_incomplete_event_size=MAX_HEAD,
-            limit_concurrency=settings.limits.connections,
             log_config=None,
             log_level="critical",  # what matters is in the broker's own log
             access_log=False,

@@ -46,6 +46,9 @@ def url():
 
 def operations(url):
     schema = schemathesis.openapi.from_url(f"{url}/openapi.json")
+    # What is too long for its place may be too long for a head: it is refused before anybody looks at it.
+    rejection = schema.config.checks.negative_data_rejection
+    rejection.expected_statuses = [*rejection.expected_statuses, "414", "431"]
     return [result.ok() for result in schema.get_all_operations()]
 
 

@@ -19,6 +19,8 @@ from palio.model.formats import JSON
 VERSION = "0.1.0"  # of what is described
 # Statuses of what can be refused by any route at which somebody has to be known.
 COMMON = (401, 403, 429, 503, 504)
+# Statuses of what is refused before any route is looked for.
+_BEFORE_ROUTES = (400, 414, 431)
 HTML, TEXT = "text/html", "text/plain"
 _PLACE = "#/components/schemas/{name}"
 _SECURITY: list[dict[str, list[str]]] = [{}, {"token": []}, {"certificate": []}]
@@ -35,8 +37,10 @@ _SENTENCES = {
     409: "There is another one already.",
     410: "There was one, and it was withdrawn.",
     413: "It is too large.",
+    414: "Its address is too long.",
     415: "It is of a kind, or encoded in a way, that is not known here.",
     429: "There are too many, or they come too fast.",
+    431: "Its headers are too large.",
     501: "This broker keeps no journal.",
     503: "Not now; try again.",
     504: "There was no answer in time.",
@@ -74,7 +78,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
     def given(self) -> Iterator[tuple[int, Given]]:
         """All answers: good ones, and problems."""
         yield from self.answers.items()
-        for status in self.problems:
+        for status in sorted({*self.problems, *_BEFORE_ROUTES}):
             yield status, Given(_SENTENCES[status], {MEDIA_TYPE: Problem})
 
 

@@ -48,6 +48,7 @@ _ERRORS_OF = {
     ),
     410: ("DocumentWithdrawn",),
     413: ("BodyTooLarge", "EventTooLarge", "FrameTooLarge", "DocumentTooLarge"),
+    414: ("RequestLineTooLong",),
     415: ("EncodedBody", "WrongMediaType"),
     429: (
         "TooManyInvocations",
@@ -57,6 +58,7 @@ _ERRORS_OF = {
         "TooFast",
         "Throttled",
     ),
+    431: ("HeadersTooLarge",),
     500: ("BrokerMistake",),
     501: ("NoJournal", "MissingDependency"),
     503: (

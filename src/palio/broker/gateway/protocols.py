@@ -1,7 +1,8 @@
 """Limits on connections of the HTTP port itself, before and beside the requests on them.
 
 So many in all, and from one address. A request head must come in time and may not be too long, and what is
-answered must be taken: a connection that stands still is ended. A WebSocket may not have a broker collect what
+answered must be taken: a connection that stands still is ended. What is no request that could be handed to a
+route is answered here, with a problem as everywhere else. A WebSocket may not have a broker collect what
 it never takes (answers to pings) or never ends (a message of many parts). What comes is read a little at a
 time, in the turns of the address that it comes from.
 """
@@ -9,7 +10,9 @@ time, in the turns of the address that it comes from.
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable
+from http import HTTPStatus
 from typing import Any
 
 import h11
@@ -33,13 +36,43 @@ PEER_CERTIFICATE = "palio.certificate"
 ABORT = "palio.abort"
 
 
+class RequestLineTooLong(PalioError):
+    """The first line of a request, with its address, does not end within what is read of a head."""
+
+    limit: int = MAX_HEAD
+    sentence = (
+        "The address of this request is too long: method, address and headers have at most {limit:,} bytes. "
+        "Shorten it, or send what is long in the body of a POST."
+    )
+
+
+class HeadersTooLarge(PalioError):
+    """The headers of a request do not end within what is read of a head."""
+
+    limit: int = MAX_HEAD
+    sentence = (
+        "The headers of this request are too large: method, address and headers have at most {limit:,} bytes. "
+        "Send fewer or shorter ones."
+    )
+
+
+class MalformedRequest(PalioError):
+    """What cannot be read as HTTP/1.1; `reason` says what was met."""
+
+    reason: str
+    sentence = (
+        "This cannot be read as a request of HTTP/1.1 ({reason}). Send a line such as `GET /health HTTP/1.1`, "
+        "headers, an empty line, and a body as long as they say."
+    )
+
+
 class Callers:
     """The connections by HTTP, counted in all and by address."""
 
     def __init__(self, limits: Limits, refused: Callable[[PalioError, str], None]) -> None:
         self._all = ConnectionTally(limits.connections)
         self._by_address = ConnectionTally(limits.connections_per_address)
-        self._refused = refused
+        self.refused = refused  # told of a problem, and of the address that caused it
 
     def enter(self, host: str) -> None:
         """Counts a connection. Raises `TooManyConnections`; it counts all the same, until it leaves."""
@@ -49,7 +82,7 @@ class Callers:
             finally:
                 self._by_address.add(host)
         except TooManyConnections as problem:
-            self._refused(problem, host)
+            self.refused(problem, host)
             raise
 
     def leave(self, host: str) -> None:
@@ -87,6 +120,16 @@ def _told_of_connection(protocol: H11Protocol | WebSocketsSansIOProtocol) -> Any
     return app
 
 
+def _last_answer(problem: PalioError) -> bytes:
+    """A problem as the answer after which a connection ends."""
+    answer = problem_response(problem, {"Connection": "close", "X-Content-Type-Options": "nosniff"})
+    status = HTTPStatus(answer.status_code)
+    lines = [b"%s: %s\r\n" % one for one in answer.raw_headers]
+    return (
+        f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() + b"".join(lines) + b"\r\n" + bytes(answer.body)
+    )
+
+
 class PatientProtocol(H11Protocol):
     """HTTP on one connection, on which neither a head nor the taking of an answer lasts for ever."""
 
@@ -118,25 +161,45 @@ class PatientProtocol(H11Protocol):
             self.callers.enter(self._host)
         except TooManyConnections as problem:
             self._turned_away = True
-            answer = problem_response(problem, {"Connection": "close"})
-            lines = [b"%s: %s\r\n" % one for one in answer.raw_headers]
-            transport.write(
-                b"HTTP/1.1 503 Service Unavailable\r\n" + b"".join(lines) + b"\r\n" + bytes(answer.body)
-            )
+            transport.write(_last_answer(problem))
             transport.close()
 
     def data_received(self, data: bytes) -> None:
-        if self._turned_away:
-            return
         self._pieces.add(data)
 
     def _read_piece(self, data: bytes) -> None:
+        if self._turned_away:
+            return
         super().data_received(data)
-        # Either the next head is to come, or what is left of a body that was refused.
-        if self.conn.their_state is h11.IDLE or self.conn.our_state is h11.DONE:
+        # Either the next head is to come, or what is left of a body that was refused, or of what is no request.
+        if self._turned_away or self.conn.their_state is h11.IDLE or self.conn.our_state is h11.DONE:
             self._head.start(self.head_within)
         else:
             self._head.stop()
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what has come. uvicorn calls this while it handles the error of h11 that says what it is."""
+        self._turned_away = True
+        if self.cycle is not None and not self.cycle.response_complete:  # it was in the body, which has no end
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+        if self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE):  # something was answered already
+            self.transport.close()
+            return
+        problem = self._problem(sys.exc_info()[1])
+        self.callers.refused(problem, self._host)
+        self.transport.write(_last_answer(problem))
+        if self.transport.can_write_eof():
+            # To close with something unread would lose the answer. The other side has the time of a head.
+            self.transport.write_eof()
+            self.flow.resume_reading()
+        else:
+            self.transport.close()
+
+    def _problem(self, error: BaseException | None) -> PalioError:
+        if getattr(error, "error_status_hint", 400) != HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE:
+            return MalformedRequest(str(error).partition(": b")[0])  # without what it quotes, be it a token
+        return HeadersTooLarge() if b"\n" in self.conn.trailing_data[0] else RequestLineTooLong()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
