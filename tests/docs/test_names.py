@@ -14,7 +14,7 @@ from palio.model.errors import PalioError
 # Where the names of a page are looked for. A program that uses the client needs nothing but `palio`.
 DOCUMENTS = (
     *("palio", "palio.documents", "palio.broker.documents.readers"),
-    *("palio.broker.documents.errors", "palio.documents.stages"),
+    *("palio.broker.documents.errors", "palio.broker.documents.handing_on", "palio.documents.stages"),
 )
 ROOMS = {
     "http.md": (*DOCUMENTS, "palio.broker.gateway.origin_guard"),
@@ -37,6 +37,8 @@ NOTICES = (
     "upto",
     "why",
     "noticed",
+    "principal",
+    "error",
 )  # what a broker publishes
 
 

@@ -138,6 +138,7 @@ class BrokerServer:
         self.carry_out = runner.carry_out
         self.sharing = runner.sharing
         self.newest_documents = runner.newest_documents
+        self.notice = runner.notices.tell
         self.documents = DocumentParts(self, completions, guard, intake)
         self.take = intake.take
         self.inspected = intake.inspected
@@ -158,7 +159,7 @@ class BrokerServer:
         loop = asyncio.get_running_loop()
         self.storing.begin(self._runner.complete)
         self._runner.router = await self._make_router()
-        self.documents.begin()
+        await self.documents.begin()
         host, port = split_address(settings.listen)
         try:
             tls = None if self.tls is None else self.tls.context

@@ -1,21 +1,25 @@
 """Notices: what a broker has noticed itself, published there as an event like any other.
 
 Who may subscribe to such events, and which of them come over a border, is a matter of rights and filters, as it
-is for any event. All of them have `palio.notice`, which says what kind of notice it is. There is one kind now:
+is for any event. All of them have `palio.notice`, which says what kind of notice it is:
 
 *A gap* (`palio.notice = "gap"`): a journal came back older than it was, or some of it is damaged. Each
 broker that notices says so once: the one whose journal it is, and those that are home to who has read further,
 however many durable subscriptions these are. Of those concerned at the same moment the first place counts.
+
+*A refusal* (`palio.notice = "refused"`): a document that was confirmed, and that a stage or reading has refused
+afterwards. It has the document.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
 from palio.model.advertisement import Advertisement
 from palio.model.notification import Notification
+from palio.model.values import Value
 from palio.protocol.durable.lineage import JournalGap
 from palio.protocol.requests import Advertise, Publish
 from palio.routing.durable.effects import ReportGap
@@ -63,12 +67,19 @@ class Notices:
         self._told.update(dict.fromkeys(gaps))
         while len(self._told) > MOST_REMEMBERED:
             del self._told[next(iter(self._told))]
+        self._publish([self._notification(effect.gap, effect.why) for effect in gaps.values()])
+
+    def tell(self, kind: str, content: Mapping[str, Value], id: str, payload: bytes | None) -> None:
+        """Publish a notice of another kind. Of those with the same id, one is."""
+        said = {NOTICE: kind, "palio.broker": self._broker, **content}
+        self._publish([Notification(said, id=id, payload=payload)])
+
+    def _publish(self, notifications: list[Notification]) -> None:
         if not self._is_open:
             self._is_open = True
             self._handle(Open(), SESSION)
             if self._advertises():
                 self._handle(Advertise("notices", Advertisement.parse(f"exists({NOTICE})")), SESSION)
-        notifications = [self._notification(effect.gap, effect.why) for effect in gaps.values()]
         self._handle(Publish(tuple(notifications), 0, PUBLISHER), SESSION)
 
     def _notification(self, gap: JournalGap, why: str) -> Notification:

@@ -140,26 +140,26 @@ class RequestGuard:
 
     def _publish(self, message: requests.Publish, principal: Principal, session: str) -> requests.Publish:
         self._require(message.notifications, principal)
-        return self._counted(message, principal, session)
+        self._rates.require(principal.name or session, len(message.notifications))
+        return _as_published_by(message, principal)
 
     def documents(
-        self, message: requests.PublishDocuments, principal: Principal, session: str
+        self, message: requests.PublishDocuments, principal: Principal, session: str, *, counted: bool = True
     ) -> requests.PublishDocuments:
-        """Checks documents before they are read; `read` does it afterwards. Raises what `check` does."""
+        """Checks documents before they are read; `read` does it afterwards. Raises what `check` does.
+
+        What was counted before, as it was handed on since, is not `counted` again.
+        """
         if principal.rights.publish is None:
             raise NotAllowed(principal.name, "publish", "it has no right to publish anything.")
         require_unreserved([one for one in message.notifications if not is_withdrawal(one)])
-        return self._counted(message, principal, session)
+        if counted:
+            self._rates.require(principal.name or session, len(message.notifications))
+        return _as_published_by(message, principal)
 
     def read(self, notifications: tuple[Notification, ...], principal: Principal) -> None:
         """Checks what was read of documents. Raises `NotAllowed` and `TooManyAttributes`."""
         self._allow(notifications, principal)
-
-    def _counted(self, message: _Publishing, principal: Principal, session: str) -> _Publishing:
-        self._rates.require(principal.name or session, len(message.notifications))
-        if message.publisher and principal.name:
-            return msgspec.structs.replace(message, publisher=principal.own(message.publisher))
-        return message
 
     def _one(self, message: inquiries.Request | inquiries.Respond, principal: Principal, session: str) -> Any:
         if message.notification is not None:
@@ -223,6 +223,12 @@ class RequestGuard:
                 return message
         principal.require(Allowance.TRACE, "trace what it may neither publish nor see")
         return message
+
+
+def _as_published_by(message: _Publishing, principal: Principal) -> _Publishing:
+    if message.publisher and principal.name:
+        return msgspec.structs.replace(message, publisher=principal.own(message.publisher))
+    return message
 
 
 def require_unreserved(notifications: Sequence[Notification]) -> None:

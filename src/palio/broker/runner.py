@@ -91,7 +91,7 @@ class EffectRunner:
         self._operations = operations
         self._now = host.now
         self._log = log
-        self._notices = Notices(broker, self.handle, advertises=self._advertises)
+        self.notices = Notices(broker, self.handle, advertises=self._advertises)
         self._changed = host.changed
         self._timers = Timers(host.call_at, self.on_timer)
         self.sharing = BrokerSharing(lambda: self.router, self.carry_out, host.now, log)
@@ -272,8 +272,8 @@ class EffectRunner:
         else:
             sentence = "A durable subscription misses what a journal has trimmed: one of them came back older."
         self._log.warning(sentence, extra=extra | ({"durable": effect.durable} if effect.durable else {}))
-        if self._notices.gap(effect):
-            asyncio.get_running_loop().call_soon(self._notices.publish)
+        if self.notices.gap(effect):
+            asyncio.get_running_loop().call_soon(self.notices.publish)
 
     # What cannot be said
 

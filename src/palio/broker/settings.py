@@ -346,6 +346,15 @@ def require_safe(settings: Settings) -> None:
 def require_kept(settings: Settings) -> None:
     """Raises `WrongSetting` for documents that are to be kept, and cannot be."""
     documents = settings.documents
+    for place, stage in enumerate(documents.stages):
+        if not stage.waits:
+            where = f"$.documents.stages[{place}].waits"
+            if not settings.journal:
+                said = "Documents wait on disk for such a stage; only a broker with a journal has one."
+                raise WrongSetting(where, "The settings", said)
+            if settings.advertisements:
+                said = "Who publishes may be gone by then, and with it what it advertised (`advertisements`)."
+                raise WrongSetting(where, "The settings", said)
     if not documents.keep:
         return
     try:

@@ -51,10 +51,11 @@ DocumentStage: TypeAlias = Callable[[StageDocument], Iterable["StageDocument | b
 
 
 class StageSetting(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A stage as settings name it: its entry point, and what its maker is told."""
+    """A stage as settings name it: its entry point, what its maker is told, whether publishers wait for it."""
 
     name: str
     options: dict[str, Any] = {}
+    waits: bool = True
 
 
 class UnknownStage(PalioError):

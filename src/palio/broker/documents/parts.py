@@ -2,12 +2,15 @@
 
 families ──told──> readers, completions     what is known of families, and who reads by it
 publishing ──> stages ──> readers           documents of clients become notifications
+publishing ──> queue ──> publishing         documents that wait for stages, which nobody waits for
 knowledge, selections, publishers           what clients ask
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import takewhile
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from palio.broker.documents.completing import DocumentCompletions
@@ -30,6 +33,7 @@ from palio.routing.documents.pulling import CurrentDocuments
 
 if TYPE_CHECKING:
     from palio.broker.broker import BrokerServer
+    from palio.broker.documents.handing_on import HandedOnDocuments
     from palio.broker.intake import Intake
     from palio.broker.request_guard import RequestGuard
     from palio.documents.records import KnownFamily
@@ -49,24 +53,37 @@ class DocumentParts:
         self.publishers = PublisherRequests(PublisherRegistrations(broker.sharing, self.families))
         self.knowledge = KnowledgeBase(broker)
         self.selections = SelectionReading(self.families, broker.settings.limits.steps)
+        waiting = list(takewhile(attrgetter("waits"), settings.stages))
+        later = settings.stages[len(waiting) :]
+        self._queue: HandedOnDocuments | None = None
+        if later:
+            from palio.broker.documents.handing_on import HandedOnDocuments  # noqa: PLC0415 (next to nobody has it)
+
+            self._queue = HandedOnDocuments(broker, settings.queue)
         self.publishing = DocumentPublishing(
             DocumentWorkers(settings.workers),
             DocumentStaging(
-                load_stages(settings.stages),
+                load_stages(later or settings.stages),
                 Withdrawing(self.readers.read, self.current, broker.settings.name).read,
             ),
             self.publishers.registrations.require,
             guard,
             intake,
+            before=DocumentStaging(load_stages(waiting), lambda staged: staged),
+            queue=self._queue,
         )
 
-    def begin(self) -> None:
+    async def begin(self) -> None:
         """Reads what is known already, and hears of changes from now on."""
         self.families.begin()
         self.publishers.registrations.begin()
+        if self._queue is not None:
+            await self._queue.read()
 
     def stop(self) -> None:
         """Nothing more is read or made."""
+        if self._queue is not None:
+            self._queue.stop()
         self.publishing.stop()
         self.families.stop()
 
@@ -79,6 +96,8 @@ class DocumentParts:
         yield self.publishers.extension()
         yield self.knowledge.extension()
         yield self.selections.extension()
+        if self._queue is not None:
+            yield Extension(name="stages that nobody waits for", start=self._queue.start)
 
     def current(self) -> CurrentDocuments:
         """The current documents that are known here. Raises `NoJournal`."""

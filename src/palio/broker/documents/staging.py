@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import blake2b
 
 from palio.broker.documents.readers import is_cloudevent
@@ -29,15 +29,17 @@ class DocumentStaging:
         return StageRoom(size).limit if self._stages else 0
 
     def run(self, notification: Notification, publisher: str, room: StageRoom) -> list[Notification]:
-        """What comes of a document. A withdrawal, and a CloudEvent, goes through no stage.
-
-        Raises what stages do, and what reading does.
-        """
+        """What comes of a document. Raises what stages do, and what reading does."""
         return [self._read(one) for one in self._staged(notification, publisher, room)]
+
+    @staticmethod
+    def concerns(notifications: Iterable[Notification]) -> bool:
+        """Whether stages are for any of these. A withdrawal, and a CloudEvent, goes through none."""
+        return any(one.payload is not None and not is_cloudevent(one) for one in notifications)
 
     def _staged(self, notification: Notification, publisher: str, room: StageRoom) -> list[Notification]:
         content = notification.payload
-        if not self._stages or content is None or is_cloudevent(notification):
+        if not self._stages or content is None or not self.concerns((notification,)):
             return [notification]
         name = notification.id or blake2b(content, digest_size=8).hexdigest()
         document = StageDocument(content, dict(notification.attributes), publisher, name)

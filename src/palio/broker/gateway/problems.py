@@ -57,6 +57,7 @@ _ERRORS_OF = {
         "TooMuchSubscribed",
         "TooFast",
         "Throttled",
+        "StageQueueFull",
     ),
     431: ("HeadersTooLarge",),
     500: ("BrokerMistake",),

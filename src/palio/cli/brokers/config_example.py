@@ -123,8 +123,10 @@ EXAMPLE = """\
 #size = 1048576
 #keep = ""
 #dialect = "palio"
-# What documents go through before they are read, in this order, as installed packages bring it (palio.stages).
+# What documents go through before they are read, in this order, as installed packages bring it (palio.stages);
+# and bytes that may wait for those of them for which publishers do not (waits = false).
 #stages = []
+#queue = 67108864
 
 # HTTP beyond health and metrics: bytes of one request, of all that are in memory, of one from which on it lies
 # in a file while it comes, and of all such files; seconds until it must have come, between signs of life on an

@@ -41,7 +41,7 @@ class DocumentTally(msgspec.Struct):
     def summary(self) -> str:
         refused = f", {self.refused} refused" if self.refused else ""
         text = f"{plural(self.published, 'document')} confirmed by {self.broker}"
-        if self.published == 1 and self.last is not None:
+        if self.published == 1 and self.last is not None and self.last.sequence:
             text += f" as {event_name(self.last.origin, self.last.sequence)}"
         return text + refused
 
