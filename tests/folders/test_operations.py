@@ -136,6 +136,21 @@ async def test_a_subscription_goes_on_when_the_watcher_comes_again(desk):
         assert one.written("all") == ["c1", "c2"]
 
 
+async def test_a_retroactive_subscription_begins_with_what_is_current(desk):
+    """Each current document once, never an older version, then what is published; also after a restart."""
+    async with desk as one:
+        wanted = subscribe().replace("<Subscribe ", '<Subscribe retroactive="true" ')
+        published = [
+            card(code, brand).decode() for code, brand in (("c1", "Acme"), ("c2", "Apex"), ("c1", "Acme"))
+        ]
+        await one.put(REGISTER, *published, wanted)
+        assert one.written("acme") == ["c1"]
+        for written in (one.outside / "acme").glob("*.xml"):
+            written.unlink()
+        await one.put(wanted, card("c3").decode())
+        assert one.written("acme") == ["c3"]
+
+
 async def test_what_cannot_be_carried_out_goes_aside_with_the_reason(desk):
     async with desk as one:
         wrong = subscribe(conditions=CONDITION.replace("/card/brand", "/card/brant"))

@@ -104,8 +104,15 @@ async def test_a_retroactive_subscription_begins_with_what_is_current():
         wanted = peer.subscription(f"{hook.url}/in", retroactive=True)
         assert (await said(peer.service.Subscribe, **wanted))[0] is True
         assert b"<price>11</price>" in (await hook.requests.get())[1]
-        refused = await said(peer.service.Subscribe, **peer.subscription("urn:desk", retroactive=True))
-        assert refused[2] == "WrongSimpleRequest"
+        # Who has no address takes it up by its handle, and begins with the same.
+        done, handle, *_ = await said(peer.service.Subscribe, **peer.subscription("urn:desk", retroactive=True))
+        assert done
+        async with palio.connect(broker.address) as client:
+            taken = await client.subscribe(None, durable=handle, retroactive=True)
+            event = await taken.next(timeout=10)
+            assert (event["xml.key"], event["/card/price"]) == ("c1", 11)
+            await client.publish_document(card("c2"))
+            assert (await taken.next(timeout=10))["xml.key"] == "c2"
 
 
 @pytest.mark.parametrize(

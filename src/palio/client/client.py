@@ -324,8 +324,8 @@ class Client(QueryMethods):
 
         `retroactive` begins with the current documents (`document`) that the filter selects, each once, and
         goes on with what is published. Versions that are not current any more never come. With `durable` that
-        is so for a new subscription; whoever is interrupted before all of these documents are acknowledged
-        begins with them again.
+        is so for a new subscription, and with `filter=None` for one that was made to begin so; whoever is
+        interrupted before all of these documents are acknowledged begins with them again.
 
         A journal may have come back older than it was when the position was noted, and have given its sequences
         again (docs/delivery.md). With the `lineages` of the journals, as `journals` told them then, the
@@ -349,8 +349,8 @@ class Client(QueryMethods):
             raise WrongSubscription("None is for a durable subscription that is there; else name a filter.")
         if change and durable is None:
             raise WrongSubscription("Only a durable subscription can be changed; name it with durable=….")
-        if retroactive and (wanted is None or change or since is not None or after is not None):
-            raise WrongSubscription("retroactive=True goes with a filter, and not with change, since or after.")
+        if retroactive and (change or since is not None or after is not None):
+            raise WrongSubscription("retroactive=True does not go with change, since or after.")
         decoding = None if into is None else Decoding(into)
         if durable is None:
             for setting, wish in (("linger", linger), ("attempts", attempts), ("backoff", backoff)):

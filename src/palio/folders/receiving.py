@@ -116,7 +116,8 @@ class FolderSubscriptions:
             self._folders[place] = self._open(room(self._folder, place))
         folder = self._folders[place]
         try:
-            subscription: Any = await self._client.subscribe(filter, durable=handle)
+            # What an operation has made may have been asked to begin with the current documents.
+            subscription: Any = await self._client.subscribe(filter, durable=handle, retroactive=filter is None)
         except NoSuchSubscription:
             (self._kept / handle).unlink(missing_ok=True)
             return

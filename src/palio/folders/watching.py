@@ -28,7 +28,10 @@ from palio.model.errors import PalioError
 _AHEAD = 16
 # What the broker says when it is not the file that is wrong.
 _LATER = frozenset(
-    ("RequestTimeout", "ConnectionLost", "TooMuchUnsent", "NotNow", "NotStored", "TooFast", "Throttled")
+    (
+        *("RequestTimeout", "ConnectionLost", "TooMuchUnsent", "NotNow", "NotStored", "TooFast", "Throttled"),
+        "StageQueueFull",
+    )
 )
 
 

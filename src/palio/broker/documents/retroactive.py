@@ -62,17 +62,25 @@ class RetroactiveBeginnings:
         self, argument: dict[str, Any], principal: Principal, session: str
     ) -> Coroutine[Any, Any, dict[str, Any]]:
         """Raises `WrongDocumentQuestion`, `NoJournal`, `TooManyBeginnings`."""
-        name = principal.own(_read(argument).name)
-        return self._begun(name, principal)
+        name = _read(argument).name
 
-    async def _begun(self, name: str, principal: Principal) -> dict[str, Any]:
-        store = self._store()
+        async def answer() -> dict[str, Any]:
+            return {"pending": await self.begin(name, principal)}
+
+        return answer()
+
+    async def begin(self, called: str, principal: Principal) -> bool:
+        """What somebody calls so is to begin with documents, if it is not there yet. Returns whether that is known.
+
+        Raises `NoJournal`, `TooManyBeginnings`.
+        """
+        store, name = self._store(), principal.own(called)
         pending = await asyncio.to_thread(store.record, BEGINNING, name) is not None
         if not pending and self._subscription(name) is None:
             await self._make_room(store, principal.own(""))
             time = msgspec.msgpack.encode(self._broker.now())
             await self._broker.storing.keep(KeyedRecord(BEGINNING, name, time))
-        return {"pending": pending}
+        return pending
 
     async def _make_room(self, store: Store, prefix: str) -> None:
         records = await asyncio.to_thread(store.records, BEGINNING, prefix=prefix, limit=MOST)

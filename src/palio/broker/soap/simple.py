@@ -8,7 +8,7 @@
 2. What is undone (`Unsubscribe`, `DestroyRegistration`) is named by its handle, or by what it was asked for
    with; what is not there is undone already.
 3. Documents are sent to consumers that have an address of HTTP. For others they wait, in a durable subscription
-   that is called as the handle.
+   that is called as the handle; whoever takes it up as a retroactive one begins with the current ones.
 4. Faults are for what is no request at all, and for who is not known."""
 
 from __future__ import annotations
@@ -136,8 +136,7 @@ class SimpleOperations:
             config = {"contentmode": "document", "retroactive": asked.retroactive}
             wish |= {"sink": asked.consumer, "config": config}
         elif asked.retroactive:
-            reason = "A retroactive one needs a consumer that has an address of HTTP."
-            raise WrongSimpleRequest("Subscribe", reason)
+            await self._broker.documents.knowledge.beginnings.begin(handle, principal)
         await self._subscriptions.create(wish, None, call.enter)
         return SimpleAnswer(handle)
 
