@@ -25,7 +25,7 @@ ROOMS = {
     "store.md": ("palio", "palio.store"),
     "security.md": (
         *("palio", "palio.broker.accounts", "palio.broker.limits", "palio.broker.dialling"),
-        "palio.protocol.frames",
+        *("palio.protocol.frames", "palio.broker.gateway.protocols"),
     ),
 }
 # palio.toml is a file, palio.event a kind of CloudEvents, palio.stages a group of entry points.

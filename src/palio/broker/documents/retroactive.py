@@ -70,7 +70,7 @@ class RetroactiveBeginnings:
         return answer()
 
     async def begin(self, called: str, principal: Principal) -> bool:
-        """What somebody calls so is to begin with documents, if it is not there yet. Returns whether that is known.
+        """What somebody calls so is to begin with documents, if it is not there. Returns whether that is known.
 
         Raises `NoJournal`, `TooManyBeginnings`.
         """
