@@ -8,7 +8,7 @@ from palio.broker.notices import PUBLISHER, SESSION, Notices
 from palio.model.filter import Filter
 from palio.protocol.durable.lineage import JournalGap
 from palio.protocol.requests import Advertise, Publish
-from palio.routing.durable.effects import ReportGap
+from palio.routing.durable.effects import ReportForgotten, ReportGap
 from palio.routing.occurrences import Open
 
 NOTICED = 1_700_000_000.0
@@ -84,3 +84,23 @@ def test_another_fork_another_journal_and_what_was_trimmed_are_others(said):
     told.publish()
     found = [(one["palio.after"], one["palio.why"]) for one in published(said)[4:]]
     assert found == [(7, "came back older"), (7, "damaged"), (9, "damaged")]
+
+
+def test_who_is_forgotten_is_told_beside_gaps(said):
+    told = notices(said)
+    assert told.forgotten(ReportForgotten("turin", "away", 2, 17, 20, NOTICED))
+    assert not told.gap(report(30)), "one publishes both"
+    told.publish()
+    gap, forgotten = published(said)
+    assert gap["palio.notice"] == "gap"
+    assert forgotten == {
+        "palio.notice": "forgotten",
+        "palio.broker": "pisa",
+        "palio.forgotten": "turin",
+        "palio.why": "away",
+        "palio.subscriptions": 2,
+        "palio.after": 17,
+        "palio.upto": 20,
+        "palio.noticed": datetime.fromtimestamp(NOTICED, UTC),
+    }
+    assert told.forgotten(ReportForgotten("turin", "told", 0, 20, 20, NOTICED)), "and once more, if it is"

@@ -39,6 +39,8 @@ NOTICES = (
     "noticed",
     "principal",
     "error",
+    "forgotten",
+    "subscriptions",
 )  # what a broker publishes
 
 

@@ -9,6 +9,9 @@ however many durable subscriptions these are. Of those concerned at the same mom
 
 *A refusal* (`palio.notice = "refused"`): a document that was confirmed, and that a stage or reading has refused
 afterwards. It has the document.
+
+*A broker is forgotten* (`palio.notice = "forgotten"`): each broker that hears of it says so once, and what its
+own journal gives up by that.
 """
 
 from __future__ import annotations
@@ -22,7 +25,7 @@ from palio.model.notification import Notification
 from palio.model.values import Value
 from palio.protocol.durable.lineage import JournalGap
 from palio.protocol.requests import Advertise, Publish
-from palio.routing.durable.effects import ReportGap
+from palio.routing.durable.effects import ReportForgotten, ReportGap
 from palio.routing.occurrences import Open
 
 NOTICE = "palio.notice"
@@ -47,6 +50,7 @@ class Notices:
         self._advertises = advertises
         self._told: dict[_Told, None] = {}
         self._gaps: dict[_Told, ReportGap] = {}
+        self._forgotten: list[ReportForgotten] = []
         self._is_open = False
 
     def gap(self, effect: ReportGap) -> bool:
@@ -55,19 +59,31 @@ class Notices:
         key = gap.origin, effect.fork, why, gap.after if why == "damaged" else 0
         if key in self._told:
             return False
-        first = not self._gaps
+        first = not self._waits
         known = self._gaps.get(key)
         if known is None or gap.after < known.gap.after:
             self._gaps[key] = effect
         return first
 
+    def forgotten(self, effect: ReportForgotten) -> bool:
+        """Note that it is to be told that a broker is forgotten. Returns whether nothing else was waiting."""
+        first = not self._waits
+        self._forgotten.append(effect)
+        return first
+
+    @property
+    def _waits(self) -> bool:
+        return bool(self._gaps or self._forgotten)
+
     def publish(self) -> None:
         """Publish what was noted."""
         gaps, self._gaps = self._gaps, {}
+        forgotten, self._forgotten = self._forgotten, []
         self._told.update(dict.fromkeys(gaps))
         while len(self._told) > MOST_REMEMBERED:
             del self._told[next(iter(self._told))]
-        self._publish([self._notification(effect.gap, effect.why) for effect in gaps.values()])
+        notifications = [self._notification(effect.gap, effect.why) for effect in gaps.values()]
+        self._publish([*notifications, *map(self._of_forgotten, forgotten)])
 
     def tell(self, kind: str, content: Mapping[str, Value], id: str, payload: bytes | None) -> None:
         """Publish a notice of another kind. Of those with the same id, one is."""
@@ -92,5 +108,18 @@ class Notices:
             **upto,
             "palio.why": why,
             "palio.noticed": datetime.fromtimestamp(gap.noticed, UTC),
+        }
+        return Notification(content)
+
+    def _of_forgotten(self, effect: ReportForgotten) -> Notification:
+        content = {
+            NOTICE: "forgotten",
+            "palio.broker": self._broker,
+            "palio.forgotten": effect.broker,
+            "palio.why": effect.why,
+            "palio.subscriptions": effect.readers,
+            "palio.after": effect.read,
+            "palio.upto": effect.head,
+            "palio.noticed": datetime.fromtimestamp(effect.at, UTC),
         }
         return Notification(content)

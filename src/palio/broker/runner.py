@@ -40,7 +40,7 @@ from palio.protocol.inquiries import Requested, Respond
 from palio.protocol.requests import Published, Refused
 from palio.protocol.vocabulary import OPTIONAL
 from palio.routing.documents.current import with_documents
-from palio.routing.durable.effects import STORE_EFFECTS, Append, Hand, Read, ReportGap
+from palio.routing.durable.effects import STORE_EFFECTS, Append, Hand, Read, ReportForgotten, ReportGap
 from palio.routing.effects import CloseLink, Deliver, Effect, Reply, Send, SetTimer, SharedChanged, SharedReady
 from palio.routing.occurrences import StoreMessage
 from palio.routing.router import Router
@@ -106,6 +106,7 @@ class EffectRunner:
             SetTimer: self._timers.set,
             CloseLink: self._close_link,
             ReportGap: self._report_gap,
+            ReportForgotten: self._report_forgotten,
             SharedChanged: self.sharing.changed,
             SharedReady: self.sharing.ready,
             **dict.fromkeys(STORE_EFFECTS, self._to_store.append),
@@ -274,6 +275,19 @@ class EffectRunner:
         self._log.warning(sentence, extra=extra | ({"durable": effect.durable} if effect.durable else {}))
         if self.notices.gap(effect):
             asyncio.get_running_loop().call_soon(self.notices.publish)
+
+    def _report_forgotten(self, effect: ReportForgotten) -> None:
+        """Logs that a broker is forgotten, and what the journal here gives up by that."""
+        extra = {
+            "forgotten": effect.broker,
+            "why": effect.why,
+            "subscriptions": effect.readers,
+            "after": effect.read,
+            "upto": effect.head,
+        }
+        self._log.warning("A broker is forgotten: nothing is kept for its durable subscriptions.", extra=extra)
+        if self._notices.forgotten(effect):
+            asyncio.get_running_loop().call_soon(self._notices.publish)
 
     # What cannot be said
 

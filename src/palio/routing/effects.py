@@ -13,7 +13,7 @@ import msgspec
 from palio.protocol import vocabulary
 from palio.protocol.envelope import Envelope
 from palio.protocol.sharing import SharedRecord
-from palio.routing.durable.effects import Hand, ReportGap, StoreEffect
+from palio.routing.durable.effects import Hand, ReportForgotten, ReportGap, StoreEffect
 
 
 class Send(msgspec.Struct, frozen=True, gc=False):
@@ -66,5 +66,14 @@ class SharedReady(msgspec.Struct, frozen=True, gc=False):
 
 SharedEffect: TypeAlias = SharedChanged | SharedReady
 Effect: TypeAlias = (
-    Send | Deliver | Reply | CloseLink | SetTimer | SharedEffect | Hand | ReportGap | StoreEffect
+    Send
+    | Deliver
+    | Reply
+    | CloseLink
+    | SetTimer
+    | SharedEffect
+    | Hand
+    | ReportGap
+    | ReportForgotten
+    | StoreEffect
 )

@@ -30,7 +30,7 @@ from palio.protocol.peers import LinkKind
 from palio.protocol.requests import Publish, Published, Refused
 from palio.routing import Configuration, Router, Strategy
 from palio.routing.durable.desk import DurableSettings
-from palio.routing.durable.effects import Hand, ReportGap, Trim
+from palio.routing.durable.effects import Hand, ReportForgotten, ReportGap, Trim
 from palio.routing.effects import CloseLink, Reply, Send, SetTimer
 from palio.routing.occurrences import Failed, LinkDown, LinkUp, Open
 from palio.sim.faults.disk import Disk
@@ -158,6 +158,8 @@ class World:
                     self.note("closed", name, broker, reason)
                 case ReportGap(gap, durable):
                     self.note("gap", name, durable, gap.origin, gap.after, gap.upto)
+                case ReportForgotten(broker, why):
+                    self.note("forgotten", name, broker, why)
                 case Trim():
                     self.disks[name].write(effect)
                 case _:

@@ -102,10 +102,10 @@ class NeverGivesWay(SpeaksForWhatADiskBroughtBack):
 FAULTS = {
     TakesAnyJournalForTheSame: (1, violations.LostNotification),
     TakesAnyProgress: (130, violations.TrimmedTooFar),
-    TakesWhatIsNewForADuplicate: (40, violations.LostNotification),
+    TakesWhatIsNewForADuplicate: (100, violations.LostNotification),
     NamesNoGap: (1, violations.LostNotification),
     SpeaksForWhatADiskBroughtBack: (79_000_190, violations.LostNotification),
-    NeverGivesWay: (79_000_190, violations.LostNotification),
+    NeverGivesWay: (79_000_500, violations.LostNotification),
     TurnsRound: (1, violations.Disorder),
 }
 

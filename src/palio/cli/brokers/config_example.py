@@ -109,11 +109,12 @@ EXAMPLE = """\
 #keep = 2592000.0
 #size = 1073741824
 
-# Durable delivery, in seconds: how long the ids of published events are remembered, and when a durable
-# subscription that nobody takes from any more is given up.
+# Durable delivery, in seconds: how long the ids of published events are remembered; when a durable subscription
+# that nobody takes from any more is given up, and when a broker that is away is forgotten (0: never).
 #[durable]
 #retention = 3600.0
 #abandon_after = 2592000.0
+#forget_after = 0.0
 
 # XML documents (palio[xml]): how many are read at the same time, for each of which up to 128 MiB are needed,
 # and bytes of one. keep: of all brokers, the current documents that this filter selects,

@@ -10,6 +10,8 @@ TICK = "durable tick"
 SYNC = "durable sync"
 # The timer for the first subscription that has been without a taker for too long.
 ABANDON = "durable abandon"
+# The timer for the first broker that has been away for too long.
+FORGET = "durable forget"
 # The timer for the deliveries of a subscription; its name follows.
 DELIVER = "deliver "
 

@@ -31,6 +31,7 @@ from palio.routing.durable.home.steering import Steering
 from palio.routing.durable.home.takers import Takers
 from palio.routing.durable.home.wishes import Wishes
 from palio.routing.durable.home.writing import Writing
+from palio.routing.durable.network.absence import Absentees
 from palio.routing.durable.network.answering import Answering
 from palio.routing.durable.network.journal_history import JournalHistory
 from palio.routing.durable.network.membership import CountingLinks, Membership
@@ -141,13 +142,18 @@ class DurableParts:
         self.telling = telling = ProgressReports(
             desk, journal, topology, retention, homes, spooling, polling, around.mark_ways, tick
         )
+        self.absence = Absentees(desk, *asking, tick, self._away)
         listeners = (
             telling.epoch_changed,
             letters.epoch_changed,
             polling.forget_ways,
             wishes.epoch_changed,
             going_live.epoch_changed,
+            self.absence.epoch_changed,
         )
         self.membership = Membership(
             desk, topology, links, retention, introduced, listeners, around.began_anew, recovered.opened_before
         )
+
+    def _away(self, broker: str) -> None:
+        self.membership.give_up(broker, "away")

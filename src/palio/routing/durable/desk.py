@@ -42,6 +42,8 @@ class DurableSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     # How long what was published is kept for who looks back, whether or not anybody needs it.
     keep: SecondsOrNone = 0.0
     abandon_after: Seconds = 30 * 86_400.0  # when a subscription without a taker ends
+    # How long a broker that is away is waited for before it is forgotten; 0: until an operator says so.
+    forget_after: SecondsOrNone = 0.0
 
 
 class UnknownBroker(PalioError):

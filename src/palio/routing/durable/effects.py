@@ -7,7 +7,7 @@ completed. After a restart, `Router.recover` is given what is on disk (`Recovere
 
 from __future__ import annotations
 
-from typing import TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 import msgspec
 
@@ -207,6 +207,25 @@ class ReportGap(msgspec.Struct, frozen=True):
         if self.gap.what != "older":
             return "damaged"
         return "trimmed" if self.durable and self.gap.upto is not None else "came back older"
+
+
+# Why a broker was forgotten: it was away for too long, an operator has said so, or another broker has.
+ForgottenWhy: TypeAlias = Literal["away", "operator", "told"]
+
+
+class ReportForgotten(msgspec.Struct, frozen=True):
+    """Tell whoever looks after the broker that another one is forgotten, and what the journal here gives up.
+
+    So many durable subscriptions were at home there; what follows `read` in this journal, up to its end, is not
+    kept for them any more.
+    """
+
+    broker: str
+    why: ForgottenWhy
+    readers: int
+    read: int
+    head: int
+    at: float
 
 
 StoreEffect: TypeAlias = Append | Read | Spool | SaveFact | Trim | Remove

@@ -8,7 +8,7 @@ from typing import Any
 
 from palio.protocol.durable import control, journals, letters, peers, subscriptions
 from palio.protocol.envelope import Envelope
-from palio.routing.durable.alarm import ABANDON, DELIVER, SYNC, TICK
+from palio.routing.durable.alarm import ABANDON, DELIVER, FORGET, SYNC, TICK
 from palio.routing.durable.composition import DurableParts, Surroundings
 from palio.routing.durable.desk import DurableSettings
 from palio.routing.durable.effects import Recovered
@@ -87,6 +87,7 @@ class Service:
             SYNC: parts.going_live.settled,
             TICK: self._tick,
             ABANDON: parts.lifecycle.abandon,
+            FORGET: parts.absence.on_timer,
         }
 
     @property
@@ -101,6 +102,7 @@ class Service:
             recovered, self._recovered = self._recovered, None
             self.parts.lifecycle.recover(recovered)
             self.parts.retention.drop_stale()
+            self.parts.absence.epoch_changed()
             if any(durable.state is HomeState.MOVING for durable in self.homes.subscriptions.values()):
                 self.parts.tick.set()
 
@@ -160,7 +162,7 @@ class Service:
             parts.retention.trim()  # what is old enough, also if there is no reader at all
         parts.going_live.again()
         waiting = parts.catching_up.fetch_again() | parts.relocation.again() | parts.history.again()
-        waiting |= parts.introductions.look()
+        waiting |= parts.introductions.look() | parts.absence.again()
         if waiting or parts.going_live.is_under_way:
             parts.tick.set()
 

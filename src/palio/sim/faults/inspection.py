@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from palio.protocol.durable.lineage import Lineage, fork_point
-from palio.protocol.durable.peers import Mark, Marks
+from palio.protocol.durable.peers import Mark, Marks, TopologyChanged
 from palio.protocol.envelope import Envelope
 from palio.protocol.peers import Forward
 from palio.routing.durable.effects import Append, Spool, StoreEffect, Trim
@@ -39,6 +39,7 @@ def describe_rest(world: World) -> str:
 def look_at_end(world: World, *, quiet: bool) -> None:
     """Where each subscription is, and what has been left behind in memory."""
     record = world.record
+    record.forgotten_by_both = world.company.mutual()
     for station in world.stations.values():
         if station.router is None or station.router.durable is None:
             continue
@@ -158,7 +159,12 @@ def read_of(world: World, origin: str) -> dict[str, tuple[int, Lineage]]:
 
 
 def check_epochs(world: World, station: FaultyStation, message: object) -> None:
-    """What carries an epoch leaves a broker only while that is in this epoch."""
+    """What carries an epoch leaves a broker only while that is in this epoch.
+
+    Of several things that it handles together, what came before a change of the epoch leaves before that.
+    """
+    if isinstance(message, TopologyChanged):
+        station.epoch_before = 0
     carried: tuple[Envelope | Mark, ...] = ()
     if isinstance(message, Forward):
         carried = message.envelopes
@@ -166,7 +172,7 @@ def check_epochs(world: World, station: FaultyStation, message: object) -> None:
         carried = message.marks
     for one in carried:
         service = station.router.durable if station.router is not None else None
-        if one.epoch and service is not None and one.epoch != service.epoch:
+        if one.epoch and service is not None and one.epoch not in (service.epoch, station.epoch_before):
             world.record.misdated.append((station.name, one.origin, one.sequence))
 
 

@@ -35,6 +35,8 @@ it: a journal hears only of positions that are on disk, so they had all of that.
 home had read that far, in this very lineage and on its disk, when another journal took the place of this one.
 What it passes over then it names all the same; and whether anything is lost is judged by itself, as ever.
 
+*Who is forgotten.* It gives up what was published there, and the subscriptions that were ever at home there.
+
 *Flipped bits.* What is not on a disk as it was written is never delivered. It may come from elsewhere: an event
 to whoever got it live, a delivery from the memory of its home. To whom it does not come it is named: an event
 by its sequence, when it is passed over, and a delivery by its number. Nothing else is missing for it.
@@ -74,7 +76,10 @@ def judge(record: FaultRecord) -> list[violations.BrokenPromise]:
 
 
 def _was_given_up(record: FaultRecord, broken: violations.BrokenPromise) -> bool:
-    """Who begins anew gives up what there was: its old deliveries, filter and end count no more."""
+    """Who begins anew, or was at a home that is forgotten, gives up what there was.
+
+    Its old deliveries, filter and end count no more.
+    """
     if broken.session not in record.given_up:
         return False
     if isinstance(broken, violations.WrongHomes):
@@ -307,6 +312,14 @@ def the_network_falls_silent(record: FaultRecord) -> Broken:
         yield violations.Unquiet(reason=record.unquiet)
 
 
+def nobody_is_forgotten_too_early(record: FaultRecord) -> Broken:
+    """Who is forgotten for being away was away for that long; of two that are apart, one at the most is."""
+    for broker, other, seconds in record.forgotten_early:
+        yield violations.ForgottenTooEarly(broker=broker, other=other, seconds=seconds)
+    for broker, other in record.forgotten_by_both:
+        yield violations.ForgottenByBoth(broker=broker, other=other)
+
+
 def memory_is_bounded(record: FaultRecord) -> Broken:
     """Buffers and outboxes keep within the settings, and nothing is left behind."""
     told: set[tuple[str, str]] = set()
@@ -338,6 +351,7 @@ CHECKS: tuple[Callable[[FaultRecord], Broken], ...] = (
     one_home,
     everyone_is_answered,
     the_network_falls_silent,
+    nobody_is_forgotten_too_early,
     memory_is_bounded,
 )
 
@@ -354,6 +368,7 @@ def _missed(record: FaultRecord) -> Iterator[tuple[Taking, int, WantedPublicatio
                 and not _expires(publication)
                 and _is_recent(record, taking, publication)
                 and _is_owed(taking, publication)
+                and not {publication.broker, *(publication.name or ())[:1]} & record.forgotten
                 and not _was_hurried(record, taking, publication)
                 and not _went_with_a_disk(record, taking, number)
                 and not _was_damaged(record, taking, number)

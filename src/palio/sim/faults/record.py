@@ -149,7 +149,12 @@ class FaultRecord:
         # were.
         self.flipped: set[Name] = set()
         self.flipped_deliveries: dict[str, set[tuple[int, int]]] = {}
-        self.given_up: set[str] = set()  # subscriptions that were begun anew while their home was away
+        # Subscriptions that were begun anew while their home was away, or had been at one that is forgotten.
+        self.given_up: set[str] = set()
+        # Who was forgotten; by whom it was too early, and after how long; and which two forgot each other.
+        self.forgotten: set[str] = set()
+        self.forgotten_early: list[tuple[str, str, float]] = []
+        self.forgotten_by_both: list[tuple[str, str]] = []
         self.error = ""
         self.unquiet = ""
         self.waiting: list[str] = []  # who still waits for an answer at the end, and for which

@@ -82,7 +82,13 @@ class Stage:
             in_flight=4, acknowledge_within=3.0, first_pause=0.5, longest_pause=4.0, attempts=scenario.attempts
         )
         outbox, size = scenario.outbox, scenario.outbox * _DELIVERY_BYTES[scenario.seed % 2]
-        settings = DurableSettings(patience=patience, page=scenario.page, outbox=outbox, outbox_bytes=size)
+        settings = DurableSettings(
+            patience=patience,
+            page=scenario.page,
+            outbox=outbox,
+            outbox_bytes=size,
+            forget_after=scenario.forget_after,
+        )
         configuration = Configuration(
             broker="-",
             strategy=Strategy(scenario.strategy),

@@ -25,6 +25,7 @@ _SHAPES: tuple[Shape, ...] = ("single", "line", "star", "tree", "ring", "graph",
 _EVEN = 0.25  # the share of runs that are not mixed
 _OLDER = 0.1  # the share of runs in which disks come back older than they were
 _FLIPPED = 0.1  # the share of runs in which bits flip on disks
+_FORGETTING = 0.1  # the share of runs in which brokers forget those that are away for too long
 _GROUPS = 0.5  # the share of runs in which several writes reach a disk together
 _HOMING = 0.3  # of these, the share in which a former home has such a disk
 _FIRST_KNOTS = tuple(word for word in KNOTS if word not in ("roaming", "homing"))
@@ -44,6 +45,8 @@ def drawn(seed: int) -> FaultScenario:
         scenario = with_older_disks(scenario)
     if Random(f"faults flipped bits {seed}").random() < _FLIPPED:
         scenario = with_flipped_bits(scenario)
+    if Random(f"faults forgetting {seed}").random() < _FORGETTING:
+        scenario = with_forgetting(scenario)
     groups = Random(f"faults groups {seed}").random() < _GROUPS
     return msgspec.structs.replace(scenario, groups=groups)
 
@@ -52,6 +55,22 @@ def with_flipped_bits(scenario: FaultScenario) -> FaultScenario:
     """A scenario in which bits flip on disks. What a lake does with what is damaged is another matter."""
     count = Random(f"faults how many flips {scenario.seed}").choice((1, 1, 2, 3))
     return msgspec.structs.replace(scenario, flips=count, lake=False)
+
+
+def with_forgetting(scenario: FaultScenario) -> FaultScenario:
+    """A scenario in which brokers are away for longer than others wait for them."""
+    chance = Random(f"faults forgetting more {scenario.seed}")
+    return msgspec.structs.replace(
+        scenario,
+        forget_after=chance.choice((0.5, 2.0, 6.0)),
+        brokers=max(2, scenario.brokers),
+        shape="line" if scenario.shape == "single" else scenario.shape,
+        crashes=max(scenario.crashes, chance.randint(0, 3)),
+        cuts=max(scenario.cuts, chance.randint(0, 3)),
+        partitions=max(scenario.partitions, chance.randint(0, 2)),
+        length=max(scenario.length, 16.0),
+        late=False,
+    )
 
 
 def with_older_disks(scenario: FaultScenario) -> FaultScenario:

@@ -53,7 +53,9 @@ class FaultyStation:
     group: int = 1  # how many writes reach the disk together
     disk_each: float = DISK_EACH
     offset: float = 0.0
+    ahead: float = 0.0  # by how much its clock was set forward, in all
     last: float = 0.0
+    epoch_before: int = 0  # what it is handling, for as long as it has told no change of it
     carried: int = 0  # effects
     plans: deque[CrashPlan] = field(default_factory=deque)
     hosted: set[str] = field(default_factory=set)  # subscriptions that have ever had their home here

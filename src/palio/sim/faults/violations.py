@@ -133,6 +133,19 @@ class Unanswered(BrokenPromise, frozen=True, kw_only=True):
     what: str
 
 
+class ForgottenTooEarly(BrokenPromise, frozen=True, kw_only=True):
+    sentence = "{broker} forgot {other} as being away for too long, which it had been for {seconds:.1f} s."
+    broker: str
+    other: str
+    seconds: float
+
+
+class ForgottenByBoth(BrokenPromise, frozen=True, kw_only=True):
+    sentence = "{broker} and {other} did not see each other, and each forgot the other."
+    broker: str
+    other: str
+
+
 class DuringPause(BrokenPromise, frozen=True, kw_only=True):
     sentence = "{session} was paused, and {it} was delivered all the same."
 

@@ -24,11 +24,12 @@ import msgspec
 from palio.routing.configuration import Configuration
 from palio.routing.durable.alarm import ABANDON
 from palio.routing.durable.desk import DurableSettings
-from palio.routing.durable.effects import Append, Hand, ReportGap, Spool, Trim
+from palio.routing.durable.effects import Append, Hand, ReportForgotten, ReportGap, Spool, Trim
 from palio.routing.effects import CloseLink, Deliver, Reply, Send, SetTimer
 from palio.routing.facts import Facts
 from palio.routing.occurrences import Close, LinkDown, LinkUp, Open, StoreMessage
 from palio.routing.router import Router
+from palio.sim.faults.company import Company
 from palio.sim.faults.disk import Disk
 from palio.sim.faults.inspection import (
     MOST_EVENTS,
@@ -81,6 +82,7 @@ class World:
         self.calm = False
         self.trace = trace
         self.clients: Any = None  # set by `FaultClients`
+        self.company = Company(self)
         self.reach: FaultReach | None = None  # where somebody wants to know what is come across
         self._absent = absent
         self._emptied: set[str] = set()  # brokers whose disks came back empty
@@ -316,6 +318,8 @@ class World:
     def _do(self, station: FaultyStation, handle: Callable[..., list[Any]], *arguments: Any) -> None:
         self.handled += 1
         self.record.moment += 1
+        service = station.router.durable if station.router is not None else None
+        station.epoch_before = service.epoch if service is not None else 0
         try:
             effects = handle(*arguments, station.clock(self.now))
         except Exception as problem:  # noqa: BLE001 (whatever it is, it is a finding)
@@ -367,6 +371,9 @@ class World:
             self._close(station, effect.broker, effect.reason)
         elif kind is ReportGap:
             self.note(station.name, f"names a gap: {effect.gap} {effect.durable}")
+        elif kind is ReportForgotten:
+            self.note(station.name, f"forgets {effect.broker}: {effect.why}")
+            self.company.forgotten(station, effect)
         elif kind is not Deliver:  # nobody here has a transient subscription
             if kind is Trim:
                 check_trim(self, station, effect)
@@ -388,6 +395,7 @@ class World:
 
     def jump(self, station: FaultyStation, by: float) -> None:
         station.offset += by
+        station.ahead += max(0.0, by)
         for name, (_, at) in list(station.timers.items()):
             self._set_timer(station, name, at)
 
@@ -471,6 +479,7 @@ class World:
         if wire.up or wire.cut_until > self.now or wire.one.router is None or wire.other.router is None:
             return
         wire.up = True
+        self.company.changed()
         if self.now:
             self.note(wire.one.name, f"is connected with {wire.other.name} again")
         kinds = {wire.one.name: wire.link.kind, wire.other.name: wire.link.other_kind}
@@ -490,6 +499,7 @@ class World:
         if not wire.up:
             return
         wire.up = False
+        self.company.changed()
         for line in wire.lines.values():
             line.epoch += 1
         epoch = wire.lines[wire.one.name].epoch
@@ -508,6 +518,7 @@ class World:
         self.note(station.name, f"closes its link with {broker}: {reason}")
         if wire.up:
             wire.up = False
+            self.company.changed()
             wire.lines[broker].epoch += 1
             epoch = wire.lines[wire.one.name].epoch
             self.after(2 * wire.latency + wire.more, self._notice, wire, wire.opposite(station.name), epoch)

@@ -29,6 +29,7 @@ from dataclasses import dataclass
 from palio.protocol.durable.journals import Forget, Forgot
 from palio.protocol.durable.peers import TopologyChanged
 from palio.routing.durable.desk import Desk, UnknownBroker
+from palio.routing.durable.effects import ForgottenWhy, ReportForgotten
 from palio.routing.durable.facts import FactKind
 from palio.routing.durable.network.topology import Counts, Topology
 from palio.routing.durable.origin.introduced import Introduced
@@ -97,7 +98,7 @@ class Membership:
         self.when_counting(source, lambda: self._hear(source, message))
 
     def _hear(self, source: str, message: TopologyChanged) -> None:
-        forgotten = tuple([one for one in message.forgotten if self._forget(*one)])
+        forgotten = tuple([one for one in message.forgotten if self._forget(*one, "told")])
         own, heard_of = self._desk.broker, self._topology.heard_of
         if any(
             broker == own and self._topology.is_unknown_self(version, self._opened_before)
@@ -153,16 +154,26 @@ class Membership:
         topology = self._topology
         if broker == self._desk.broker or not (broker in topology.known or broker in topology.forgotten):
             raise UnknownBroker(broker)
-        version = self._topology.versions.get(broker, 0)
         forgot = Forgot(broker, number=message.number)
-        if self._forget(broker, version, lambda: self._desk.answer(session, forgot)):
-            for name in self._links.brokers():
-                self._tell(name, (), ((broker, version),))
-            self._changed()
-        else:
+        if not self.give_up(broker, "operator", lambda: self._desk.answer(session, forgot)):
             self._desk.answer(session, forgot)
 
-    def _forget(self, broker: str, version: int, then: Callable[[], None] | None = None) -> bool:
+    def give_up(self, broker: str, why: ForgottenWhy, then: Callable[[], None] | None = None) -> bool:
+        """Removes a member as it is known now, everywhere; `then` is called when that is on disk here.
+
+        Returns whether that is news.
+        """
+        version = self._topology.versions.get(broker, 0)
+        if not self._forget(broker, version, why, then):
+            return False
+        for name in self._links.brokers():
+            self._tell(name, (), ((broker, version),))
+        self._changed()
+        return True
+
+    def _forget(
+        self, broker: str, version: int, why: ForgottenWhy, then: Callable[[], None] | None = None
+    ) -> bool:
         """Removes a member: nobody waits for it, nothing is kept for it. False if that is no news."""
         was_known = broker in self._topology.known
         if not self._topology.forget(broker, version):
@@ -171,6 +182,10 @@ class Membership:
         self._desk.save(FactKind.FORGOTTEN.of(broker), version, then)
         if was_known and broker not in self._topology.known:
             self._desk.save(FactKind.KNOWN.of(broker), None)
+            report = ReportForgotten(
+                broker, why, *self._retention.read_at(broker), self._retention.head, self._desk.now
+            )
+            self._desk.effects.append(report)
             self._retention.end_all_at(broker)
         return True
 

@@ -26,6 +26,11 @@ class Retention:
         self._writing: set[Fact] = set()
         self._waiting: list[tuple[set[Fact], Callable[[], None]]] = []
 
+    @property
+    def head(self) -> int:
+        """How far the journal here is on disk."""
+        return self._journal.stored
+
     def register(self, reader: str, home: str) -> None:
         """Registers a reader of this journal, or its new home."""
         if self._journal.register(reader, home):
@@ -115,6 +120,11 @@ class Retention:
     def hear_end(self, sender: str, letter: ReaderEnded) -> None:
         self.end(letter.reader)
         self.trim()
+
+    def read_at(self, home: str) -> tuple[int, int]:
+        """How many readers are at a broker, and the sequence up to which all of them have read."""
+        positions = [self._journal.readers[reader] for reader in self._journal.at_home(home)]
+        return len(positions), min(positions, default=self._journal.stored)
 
     def end_all_at(self, home: str) -> None:
         """Ends the readers of a broker that is gone for good."""
