@@ -286,8 +286,8 @@ class EffectRunner:
             "upto": effect.head,
         }
         self._log.warning("A broker is forgotten: nothing is kept for its durable subscriptions.", extra=extra)
-        if self._notices.forgotten(effect):
-            asyncio.get_running_loop().call_soon(self._notices.publish)
+        if self.notices.forgotten(effect):
+            asyncio.get_running_loop().call_soon(self.notices.publish)
 
     # What cannot be said
 
