@@ -78,6 +78,34 @@ CONDITIONS = (
         "a = 'x' AND b > 5 OR c = 't%d'",
         '{"$or": [{"a": ["x"], "b": [{"numeric": [">", 5]}]}, {"c": ["t%d"]}]}',
     ),
+    (
+        "boolean, or number",
+        "a = true or b > %d",
+        "a = TRUE OR b > %d",
+        "a = TRUE OR b > %d",
+        '{"$or": [{"a": [true]}, {"b": [{"numeric": [">", %d]}]}]}',
+    ),
+    (
+        "either text, and number",
+        '(a = "x" or b = "y") and c > %d',
+        "(a = 'x' OR b = 'y') AND c > %d",
+        "(a = 'x' OR b = 'y') AND c > %d",
+        '{"$or": [{"a": ["x"]}, {"b": ["y"]}], "c": [{"numeric": [">", %d]}]}',
+    ),
+    (
+        "pair, or another pair",
+        'a = "x" and b > 5 or a = "y" and c > %d',
+        "(a = 'x' AND b > 5) OR (a = 'y' AND c > %d)",
+        "(a = 'x' AND b > 5) OR (a = 'y' AND c > %d)",
+        '{"$or": [{"a": ["x"], "b": [{"numeric": [">", 5]}]}, {"a": ["y"], "c": [{"numeric": [">", %d]}]}]}',
+    ),
+    (
+        "number, or pair, or text",
+        'a > 5 or b < %d and c = "x" or c = "y"',
+        "a > 5 OR b < %d AND c = 'x' OR c = 'y'",
+        "a > 5 OR (b < %d AND c = 'x') OR c = 'y'",
+        '{"$or": [{"a": [{"numeric": [">", 5]}]}, {"b": [{"numeric": ["<", %d]}], "c": ["x"]}, {"c": ["y"]}]}',
+    ),
     ("two attributes", "a < b + %d", "a < b + %d", "a < b + %d", None),
 )
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 import palio
 from palio.language import MissingFunction, UnwritableCondition, WrongDialectText, read_filter, write_filter
 from palio.language.cesql.compiling import compiled
+from palio.language.cesql.nested import nested
 from palio.language.cesql.quick_reader import plain as quickly_read
 from palio.language.cesql.reader import read_cesql
 from palio.language.cesql.shortcut import short
@@ -421,6 +422,32 @@ def test_the_short_way_leads_where_the_long_one_does(several):
 def test_so_it_does_where_there_are_alternatives(groups):
     joined = (" OR ".join(f"({written(one)})" for one in group) for group in groups)
     is_the_same_on_both_ways(" AND ".join(f"({one})" for one in joined))
+
+
+nestings = st.recursive(
+    simple,
+    lambda inner: st.one_of(
+        st.tuples(st.just("not"), inner), st.tuples(st.sampled_from(["AND", "OR", "XOR"]), inner, inner)
+    ),
+    max_leaves=4,
+)
+
+
+@examples(60)
+@given(nestings)
+@example(("XOR", ("=", ("attribute", "x"), ("constant", True)), ("=", ("attribute", "y"), ("constant", 5))))
+@example(
+    (
+        "AND",
+        ("not", ("=", ("attribute", "x"), ("constant", True))),
+        ("OR", ("=", ("attribute", "x"), ("constant", True)), ("=", ("attribute", "y"), ("constant", "a"))),
+    )
+)
+def test_what_is_nested_is_the_same_filter_as_on_the_long_way(expression):
+    formula = read_cesql(written(expression))
+    found = nested(formula)
+    if found is not None:
+        assert Filter(found) == compiled(formula)
 
 
 @pytest.mark.parametrize(

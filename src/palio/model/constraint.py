@@ -297,7 +297,9 @@ def with_lists(constraint: Constraint, values: ValueSet | None = None) -> ValueS
     """
     if values is None:
         values = constraint.values()
-    return ValueSet(False, (*values.parts[:_LIST], _having(constraint, values)))
+    found = ValueSet(False, (*values.parts[:_LIST], _having(constraint, values)))
+    found.is_simple = not values.asks  # the one question about lists is needed
+    return found
 
 
 def _having(element: Constraint, values: ValueSet) -> Tree:

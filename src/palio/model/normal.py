@@ -128,25 +128,32 @@ def in_order(conjunctions: Iterable[Conjunction]) -> tuple[Conjunction, ...]:
     groups: dict[tuple[tuple[str, ...], int], list[Conjunction]] = defaultdict(list)
     for box in conjunctions:
         groups[tuple(box.sides), len(box.residuals)].append(box)
-    return tuple([box for key in sorted(groups) for box in _by_kinds(groups[key])])
+    told: dict[tuple[str, int], str] = {}
+    return tuple([box for key in sorted(groups) for box in _by_kinds(groups[key], told)])
 
 
-def _by_kinds(boxes: list[Conjunction]) -> list[Conjunction]:
+def _by_kinds(boxes: list[Conjunction], told: dict[tuple[str, int], str]) -> list[Conjunction]:
     if len(boxes) < 2:
         return boxes
     groups: dict[tuple[bool, ...], list[Conjunction]] = defaultdict(list)
     for box in boxes:
         groups[tuple([part != NOTHING for side in box.sides.values() for part in side.parts])].append(box)
-    return [box for key in sorted(groups, reverse=True) for box in _by_text(groups[key])]
+    return [box for key in sorted(groups, reverse=True) for box in _by_text(groups[key], told)]
 
 
-def _by_text(boxes: list[Conjunction]) -> list[Conjunction]:
-    return sorted(boxes, key=_conjunction_text) if len(boxes) > 1 else boxes
+def _by_text(boxes: list[Conjunction], told: dict[tuple[str, int], str]) -> list[Conjunction]:
+    return sorted(boxes, key=lambda box: _conjunction_text(box, told)) if len(boxes) > 1 else boxes
 
 
-def _conjunction_text(box: Conjunction) -> str:
-    sides = " and ".join(text_of(describe(name, side)) for name, side in box.sides.items())
-    return " and ".join([sides, *map(text_of, box.residuals)]) if box.residuals else sides
+def _conjunction_text(box: Conjunction, told: dict[tuple[str, int], str]) -> str:
+    """`told` has the texts of sides, of which conjunctions share many."""
+    texts: list[str] = []
+    for name, side in box.sides.items():
+        key = name, id(side)
+        if key not in told:
+            told[key] = text_of(describe(name, side))
+        texts.append(told[key])
+    return " and ".join([*texts, *map(text_of, box.residuals)])
 
 
 def _described(name: str | Formula, values: ValueSet) -> Expression:

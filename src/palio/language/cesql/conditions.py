@@ -20,6 +20,7 @@ from palio.language.cesql.plain import (
     TURNED,
     Leaf,
     among_values,
+    castable_values,
     leaf,
     number_values,
     text_values,
@@ -136,7 +137,7 @@ def defined_values(told: AttributeTest, together: bool) -> Alternatives:
         return [(_CAST, residuals)] if together else [(INTEGERS, ()), (STRINGS, residuals)]
     if told.cast is not None:
         _, negated = told.cast
-        return [(truth_values(True, negated) | truth_values(False, negated), ())]
+        return [(castable_values(negated), ())]
     if told.among is not None:
         return [(among_values(told.among)[1], ())]
     return [(PRESENT if told.text is not None else _values(_leaf(told.condition).defined), ())]

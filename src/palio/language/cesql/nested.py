@@ -23,6 +23,7 @@ from palio.language.cesql.conditions import (
     told_of,
     true_values,
 )
+from palio.language.cesql.plain import are_opposite_truths
 from palio.model.conjunction import Conjunction
 from palio.model.errors import FilterTooLarge
 from palio.model.formulas.formula import Call, Formula, parts
@@ -122,6 +123,8 @@ def _joined(sides: dict[str, ValueSet], others: dict[str, ValueSet]) -> dict[str
     if len(joined) < len(sides) + len(others):
         for name, values in others.items():
             if name in sides:
+                if values.asks and are_opposite_truths(sides[name], values):
+                    return None
                 joined[name] = both = sides[name] & values
                 if not both.asks and both.is_empty():
                     return None

@@ -15,6 +15,7 @@ import functools
 import math
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import product
 from typing import Any
 
 import msgspec
@@ -119,6 +120,20 @@ def truth(name: str, *, negated: bool) -> Leaf:
 def truth_values(wanted: bool, negated: bool) -> ValueSet:
     """The values that are cast to a Boolean: what `truth` says, as sets."""
     return union([one.values() for one in _cast_to(wanted, negated)]).simplified()
+
+
+@functools.cache
+def castable_values(negated: bool) -> ValueSet:
+    """The values that are cast to either Boolean; simplifying them takes a hundred times the reading."""
+    return (truth_values(True, negated) | truth_values(False, negated)).simplified()
+
+
+def are_opposite_truths(one: ValueSet, other: ValueSet) -> bool:
+    """Whether no value is in both because one is cast to true and the other one to false."""
+    return any(
+        (one is truth_values(wanted, some)) and (other is truth_values(not wanted, more))
+        for wanted, some, more in product((True, False), repeat=3)
+    )
 
 
 def _compared(function: str, compared: Formula, constant: Any, together: bool) -> Leaf | None:
