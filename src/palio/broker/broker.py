@@ -140,6 +140,7 @@ class BrokerServer:
         self.newest_documents = runner.newest_documents
         self.notice = runner.notices.tell
         self.documents = DocumentParts(self, completions, guard, intake)
+        runner.outlived = self.documents.outlived
         self.take = intake.take
         self.inspected = intake.inspected
         self.invoked = Invoking(self.extensions, self.accounts, counts, operations).take

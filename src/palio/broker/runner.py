@@ -20,6 +20,7 @@ from palio.broker.border import bounced
 from palio.broker.connection import BrokerConnection
 from palio.broker.counts import BrokerCounts
 from palio.broker.documents.newest import NewestVersions
+from palio.broker.documents.outlived import OutlivedDocuments
 from palio.broker.documents.staging import confirmed_documents
 from palio.broker.host import Host
 from palio.broker.notices import Notices
@@ -82,6 +83,7 @@ class EffectRunner:
     ) -> None:
         self.router: Router
         self.newest_documents = NewestVersions()
+        self.outlived: OutlivedDocuments | None = None
         self.are_documents = False  # whether what the router is being told of comes from reading documents
         self._scheduler = scheduler
         self._tidying: dict[Hashable, _Tidying] = {}
@@ -179,6 +181,8 @@ class EffectRunner:
         self._to_store.append(effect)
 
     def _read(self, effect: Read) -> None:
+        if self.outlived is not None and self.outlived.take(effect):
+            return
         completions = self._storing.completions
         self._to_store.append(effect if completions is None else completions.asked(effect))
 

@@ -1,5 +1,6 @@
 """Documents of a whole network: all brokers that keep them agree, whatever they hear first."""
 
+import asyncio
 import random
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import strategies as st
 
 import palio
 from palio import testing
+from palio.broker.documents.fetching import FETCHED
 from palio.broker.documents.settings import DocumentSettings
 from palio.broker.settings import Settings, WrongSetting, require_safe
 from palio.model.filter import Filter
@@ -182,4 +184,75 @@ async def test_who_begins_later_or_with_another_filter_has_what_journals_have(tm
                         "card", "c1", at_least=palio.client.Confirmation("three", 1), timeout=1
                     )
             await two.stop()
+    await one.stop()
+
+
+@pytest.mark.parametrize("seed", range(2))
+async def test_who_begins_late_keeps_what_who_was_there_keeps(seed):
+    """Whatever was published, withdrawn and trimmed before: the same as at a broker that has heard it all."""
+    draw = random.Random(seed)
+    everywhere = DocumentSettings(keep="exists(xml.family)")
+    network = testing.network([("a", "b"), ("b", "early")], journal=True, documents=everywhere)
+    async with network:
+        tell(network)
+        clients = {name: await palio.connect(network[name].address) for name in "ab"}
+        last = {}
+        for _ in range(40):
+            name, key = draw.choice("ab"), f"c{draw.randrange(7)}"
+            what = draw.random()
+            if what < 0.1:
+                await clients[name].trim_journal()
+            elif what < 0.3 and key in last:
+                try:
+                    last[key] = last[name] = await clients[name].withdraw_document("card", key)
+                except palio.client.errors.RequestRefused:
+                    continue
+            else:
+                last[key] = last[name] = await clients[name].publish_document(
+                    card(key, price=draw.randrange(9))
+                )
+        async with palio.connect(network["early"].address) as early:
+            for one in (last["a"], last["b"]):
+                expected = await everything(early, one)
+        for name in "ab":
+            if draw.random() < 0.8:
+                await clients[name].trim_journal()
+        late = testing.broker(name="late", journal=True, documents=everywhere)
+        late.link_to(network["early"])
+        for turn in range(2):  # the second time it has it already
+            await late.start()
+            async with palio.connect(late.address) as other:
+                for one in (last["a"], last["b"]):
+                    assert await everything(other, one) == expected, (seed, turn)
+            [fetched] = late.running.store.records(FETCHED)
+            await late.stop()
+        # What is published elsewhere while it is away comes, too.
+        last["a"] = await clients["a"].publish_document(card("new"))
+        await late.start()
+        async with palio.connect(late.address) as other:
+            assert (await other.document("card", "new", at_least=last["a"]))["xml.key"] == "new"
+        assert late.running.store.records(FETCHED) == [fetched]
+        await late.stop()
+        for client in clients.values():
+            await client.close()
+
+
+async def test_many_documents_that_were_trimmed_come_page_by_page():
+    one = testing.broker(name="one", journal=True)
+    await one.start()
+    one.running.documents.readers.tell([CARD])
+    async with palio.connect(one.address) as client:
+        contents = [card(f"c{n}", "x" * (n % 3 * 20_000)) for n in range(300)]
+        answers = await asyncio.gather(*[client.publish_document(content) for content in contents])
+        await client.publish_document(card("c0"))
+        last = await client.withdraw_document("card", "c1")
+        await client.trim_journal()
+    two = testing.broker(name="two", journal=True, documents=DocumentSettings(keep='xml.family = "card"'))
+    two.link_to(one)
+    await two.start()
+    async with palio.connect(two.address) as other:
+        found = await everything(other, last)
+    expected = {f"c{n}": ("one", answers[n].sequence, contents[n]) for n in range(2, 300)}
+    assert found == expected | {"c0": ("one", last.sequence - 1, card("c0"))}
+    await two.stop()
     await one.stop()

@@ -5,7 +5,7 @@
 1. The broker itself has a durable subscription, here: so nothing is missed that any journal still has, whoever
    is away meanwhile. It begins with all that the journals have. What it is told of, and what becomes of that,
    is in `routing.documents.keeping`.
-2. What is heard is acknowledged once it is on disk.
+2. What is heard is acknowledged once it is on disk. What journals have trimmed before is fetched (`fetching`).
 3. With another filter all is begun anew: what was kept goes, and the subscription with it."""
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Final
 
 from palio.broker.access.principal import Holder, Principal
 from palio.broker.access.rights import Rights
+from palio.broker.documents.fetching import EarlierDocuments
 from palio.language import PALIO, read_filter
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
 from palio.protocol.deliveries import Handed
 from palio.protocol.durable.subscriptions import Acknowledged, Attach, Finish, Taken
 from palio.routing.documents.current import KEPT
-from palio.routing.documents.keeping import KeptDocuments
+from palio.routing.documents.keeping import KeptDocuments, widened
 from palio.routing.durable.effects import KeyedRecord
 from palio.routing.scopes import SetScope
 
@@ -52,11 +53,14 @@ class DocumentKeeper:
         self._name = f"documents-{self._own}"
         self._task: asyncio.Task[None] | None = None
         self._known_as = self._name
+        self._earlier = EarlierDocuments(broker, widened(self.filter), self._subscription)
         self._begun = False  # whether what is kept is what the filter selects, and not one before it
 
     def heard(self, origin: str) -> int | None:
         """Up to which sequence all is kept that is to be kept of a broker; None if it is not heard of."""
-        return self._kept.heard(self._subscription(), origin) if self._begun else None
+        if not self._begun or not self._earlier.has(origin):
+            return None
+        return self._kept.heard(self._subscription(), origin)
 
     def origins(self) -> list[str]:
         """The other brokers that were heard of."""
@@ -104,8 +108,17 @@ class DocumentKeeper:
         await self._begin(visitor, store)
         self._begun = True
         await visitor.ask(self._kept.attach(self._name))
+        fetching = asyncio.get_running_loop().create_task(self._earlier.run(visitor))
+        try:
+            await self._hear(visitor, store)
+        finally:
+            fetching.cancel()
+            await asyncio.gather(fetching, return_exceptions=True)
+
+    async def _hear(self, visitor: Visitor, store: Store) -> None:
+        """Keep what comes, until another one takes the subscription."""
         while True:
-            message = await visitor.take()
+            message = await self._earlier.next(visitor)
             if isinstance(message, Taken):
                 return
             if isinstance(message, Handed):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from palio.broker.documents.completing import DocumentCompletions
 from palio.broker.documents.knowledge import KnowledgeBase
+from palio.broker.documents.outlived import OutlivedDocuments
 from palio.broker.documents.publishers import PublisherRequests
 from palio.broker.documents.publishing import DocumentPublishing
 from palio.broker.documents.readers import FamilyReaders
@@ -48,6 +49,9 @@ class DocumentParts:
         settings = broker.settings.documents
         self._broker = broker
         self.completions = completions  # what is read again of documents that are older than a path
+        self.outlived = OutlivedDocuments(
+            lambda: broker.store, completions.envelope, broker.storing.take, broker.log
+        )
         self.readers = FamilyReaders(settings)
         self.families = FamilyRegistry(broker.sharing, self._tell)
         self.publishers = PublisherRequests(PublisherRegistrations(broker.sharing, self.families))

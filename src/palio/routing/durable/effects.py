@@ -120,6 +120,7 @@ class Read(msgspec.Struct, frozen=True):
     upto: int
     limit: int
     since: float = 0.0
+    documents: bool = False  # of what was trimmed, the current documents that have outlived it are wanted
 
 
 class Spool(msgspec.Struct, frozen=True):

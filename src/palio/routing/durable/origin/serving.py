@@ -176,4 +176,7 @@ class Serving:
         upto = min(letter.upto, self._journal.stored)
         limit = max(1, min(letter.limit, self._desk.settings.page))
         token = self._desk.token(*then)
-        self._desk.effects.append(Read(token, letter.filter, letter.after, upto, limit, letter.since))
+        # A subscription is told of a gap where something was trimmed; who looks back takes what there is.
+        documents = type(letter) is Browse
+        read = Read(token, letter.filter, letter.after, upto, limit, letter.since, documents)
+        self._desk.effects.append(read)
