@@ -166,13 +166,22 @@ def test_not_sql_is_all_that_it_does_not_select():
 
 def test_sql_says_what_is_wrong_with_it_in_its_own_columns():
     with pytest.raises(palio.FilterSyntaxError) as caught:
-        read_filters([{"sql": "type = "}])
-    assert caught.value.column == 8
+        read_filters([{"exact": {"a": "b"}}, {"not": {"sql": "type = "}}])
+    assert (caught.value.column, caught.value.text, caught.value.dialect) == (8, "type = ", "cesql")
+    assert "in `$.filters[1].not.sql`, expected a value" in str(caught.value)
+
+
+def test_sql_that_can_never_match_says_why():
+    found = read_filters([{"exact": {"a": "b"}}, {"sql": "1 + 1"}])
+    assert found.contradiction is not None
+    assert "in `$.filters[1].sql`, the expression comes to an Integer" in found.contradiction
+    assert read_filters([{"any": [{"exact": {"a": "b"}}, {"sql": "1 + 1"}]}]).contradiction is None
 
 
 def test_our_own_language_says_what_is_wrong_with_it():
-    with pytest.raises(palio.FilterSyntaxError):
+    with pytest.raises(palio.FilterSyntaxError) as caught:
         read_filters([{"palio": "price >"}])
+    assert "Column 8: in `$.filters[0].palio`, expected" in str(caught.value)
 
 
 def test_bombs_are_refused():

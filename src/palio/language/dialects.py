@@ -85,5 +85,6 @@ def read_filter(given: str | Filter, dialect: str = PALIO) -> Filter:
                 raise UnknownFamilies from None
             raise
         said = mistake.text, mistake.column, mistake.problem, mistake.suggestion
-        kind = type(mistake) if isinstance(mistake, WrongDialectText) else WrongDialectText
-        raise kind(*said, dialect) from None
+        if isinstance(mistake, WrongDialectText):  # a text within this one may be in a dialect of its own
+            raise type(mistake)(*said, mistake.dialect or dialect) from None
+        raise WrongDialectText(*said, dialect) from None

@@ -125,7 +125,7 @@ class _SelectorReader:
             kind, self._token = "keyword", raw.upper()
         self._kind = kind
         if kind == "unreadable":
-            self._unreadable()
+            self._refuse_unfinished()
 
     def _says(self, *tokens: str) -> bool:
         return self._token in tokens and self._kind in ("keyword", "sign")
@@ -146,13 +146,13 @@ class _SelectorReader:
     def _fail(self, problem: str, suggestion: str | None = None, at: int | None = None) -> NoReturn:
         raise WrongDialectText(self._text, (self._at if at is None else at) + 1, problem, suggestion)
 
-    def _unreadable(self) -> NoReturn:
+    def _refuse_unfinished(self) -> None:
+        """Of what begins something; whatever else has no meaning is found where something else is expected."""
         character = self._raw
         if character in "'\"[":
             self._fail(f"this {character} is never closed.")
         if character.isdigit() or character == ".":
             self._fail("this is not a number.", "Names that begin with a digit are written in [brackets].")
-        self._fail(f"the character {character!r} has no meaning here.")
 
     def _deeper(self) -> None:
         self._depth += 1
@@ -396,7 +396,7 @@ class _SelectorReader:
             self._fail(f"an attribute's name has 1 to {MAX_NAME_CHARACTERS} characters.")
         self._advance()
         if self._says("("):
-            self._fail("selectors have no functions.")
+            self._fail("expected an operator, found `(`: selectors have no functions.")
         return name
 
     def _advice(self) -> str | None:

@@ -19,10 +19,10 @@ from contextlib import suppress
 from typing import Any
 
 from palio.language.cesql import parse_cesql
-from palio.language.errors import UnknownDialect, WrongExpression
+from palio.language.errors import UnknownDialect, WrongDialectText, WrongExpression
 from palio.model import jsontext
 from palio.model.constraint import Constraint
-from palio.model.errors import FilterTooLarge, InvalidNotification
+from palio.model.errors import FilterSyntaxError, FilterTooLarge, InvalidNotification
 from palio.model.expression import Condition, Expression, Not, conjunction, disjunction
 from palio.model.filter import Filter
 from palio.model.moments import parse_time
@@ -42,7 +42,10 @@ def read_filters(filters: Any, path: str = "$.filters") -> Filter:
     if filters is None:
         return Filter()
     reader = _ExpressionReader()
-    return Filter.from_expression(conjunction(reader.several(filters, path, 0, least=0)))
+    found = Filter.from_expression(conjunction(reader.several(filters, path, 0, least=0)))
+    if found.contradiction is not None and reader.conflicts:
+        return Filter((), conflicts=tuple(reader.conflicts))
+    return found
 
 
 def parse_filters(text: str) -> Filter:
@@ -58,10 +61,11 @@ def parse_filters(text: str) -> Filter:
 
 
 class _ExpressionReader:
-    """Reads expressions, and counts them."""
+    """Reads expressions, and counts them; `conflicts` says why some of them can never match."""
 
     def __init__(self) -> None:
         self._count = 0
+        self.conflicts: list[str] = []
 
     def several(self, document: Any, path: str, depth: int, *, least: int = 1) -> list[Expression]:
         if not isinstance(document, list) or len(document) < least:
@@ -135,13 +139,27 @@ def _text(operator: str) -> Callable[[str, Any, str], Expression]:
 def _sql(reader: _ExpressionReader, content: Any, path: str, depth: int) -> Expression:
     if not isinstance(content, str):
         raise WrongExpression(path, "This is the text of an expression of CloudEvents SQL.")
-    return parse_cesql(content).expression
+    try:
+        found = parse_cesql(content)
+    except WrongDialectText as mistake:
+        raise type(mistake)(*_located(mistake, path), "cesql") from None
+    if found.contradiction is not None:
+        reader.conflicts.append(f"in `{path}`, {found.contradiction.removesuffix('.')}")
+    return found.expression
 
 
 def _palio(reader: _ExpressionReader, content: Any, path: str, depth: int) -> Expression:
     if not isinstance(content, str):
         raise WrongExpression(path, "This is the text of a filter.")
-    return parse(content)
+    try:
+        return parse(content)
+    except FilterSyntaxError as mistake:
+        raise type(mistake)(*_located(mistake, path)) from None
+
+
+def _located(mistake: FilterSyntaxError, path: str) -> tuple[str, int, str, str | None]:
+    """What is wrong with a text, and in which of the filters; the column is that of this text."""
+    return mistake.text, mistake.column, f"in `{path}`, {mistake.problem}", mistake.suggestion
 
 
 _MEMBERS: dict[str, Callable[[_ExpressionReader, Any, str, int], Expression]] = {

@@ -523,6 +523,8 @@ async def test_a_filter_with_its_dialect_may_be_wrong(wish, error):
             assert (found["column"], found["text"], found["dialect"]) == (4, "a/b#", "mqtt")
         if error == "UnknownDialect":
             assert (found["path"], found["known"][0]) == ("$.dialect", "palio")
+        if error == "ContradictoryFilter":
+            assert found["reason"] == "the conditions on `topic` exclude each other."
 
 
 @pytest.mark.parametrize("filter", [None, 5, True])

@@ -74,7 +74,7 @@ def _in_dialect(document: dict[str, Any]) -> str | None:
         raise WrongParameter("$.dialect", "It is the name of a dialect, a string.")
     if text is None:
         raise WrongParameter("$.filter", "With a dialect, this is the text of a filter, or the JSON of one.")
-    return write_filter(read_filter(text, require_dialect(dialect, "$.dialect")))
+    return write_filter(read_filter(text, require_dialect(dialect, "$.dialect")).require_satisfiable())
 
 
 def read_place(document: Any, id: str) -> Seek:
