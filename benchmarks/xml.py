@@ -11,6 +11,8 @@ own, with a journal that syncs; a publish counts when it is confirmed and all it
 - `conditions`: different XPath conditions on real alerts and invoices, beside lxml's compiled XPaths.
 - `subscriptions`: ten thousand of them on 50 paths, beside 50 that get the same.
 - `has`: conditions about elements of lists, beside plain equalities.
+- `bindings`: the sizes by HTTP and by SOAP, beside the native client.
+- `tables`: what brokers know of each other's XPath subscriptions, by strategy, in a simulated network.
 - `spark`: values of 50 paths, and of one, from a table in Spark, beside columns of Spark's `xpath_string`.
 
 `source` is what the source measured itself, on its own machine, twenty years older.
@@ -31,7 +33,7 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from benchmarks.documents import conditions, publishing, report
+from benchmarks.documents import bindings, conditions, publishing, report, tables
 from benchmarks.documents.publishing import XmlRun
 from benchmarks.documents.report import XmlRow
 from palio.cli.bench.measuring import machine, show_setup
@@ -41,6 +43,7 @@ SIZES = (1.66, 3, 5, 8, 10)
 SUBSCRIBERS = (1, 2, 4, 8, 16)
 SHARES = (1.44, 2.0, 2.44, 3.0, 3.33)
 CONDITIONS = (10_000, 100_000)
+WISHES = (100, 300, 1_000)
 Measure = Callable[[argparse.Namespace, XmlRun], list[XmlRow]]
 
 
@@ -76,17 +79,25 @@ ROWS: dict[str, tuple[str, Measure]] = {
         "conditions about elements of lists",
         lambda given, run: conditions.of_elements(given.conditions[-1], run.tell),
     ),
+    "bindings": (
+        "publishes a second, by the way in",
+        lambda given, run: bindings.bindings(run, given.size),
+    ),
+    "tables": (
+        "tables by strategy, with XPath subscriptions",
+        lambda given, run: tables.table_sizes(given.wishes, run.tell),
+    ),
     "spark": ("values of paths from a table in Spark", _in_spark),
 }
 QUICK = {
     "size": [1.66], "seconds": 0.3, "rounds": 1, "publishers": 4, "subscribers": [1, 2], "store": ["sqlite"],
     "overload": 0.5, "share": [1.44], "conditions": [200, 400],
-    "documents": 500,
+    "documents": 500, "wishes": [20, 40],
 }  # fmt: skip
 USUAL = {
     "size": [*SIZES], "seconds": 4.0, "rounds": 2, "publishers": 64, "subscribers": [*SUBSCRIBERS],
     "store": ["sqlite", "postgresql"], "overload": 600.0, "share": [*SHARES], "conditions": [*CONDITIONS],
-    "documents": 1_000_000,
+    "documents": 1_000_000, "wishes": [*WISHES],
 }  # fmt: skip
 
 
@@ -100,6 +111,7 @@ def parsed(words: Sequence[str] | None) -> argparse.Namespace:
     add("--publishers", type=int, help=f"at a time (default {USUAL['publishers']})")
     add("--subscribers", type=int, action="append", help=f"repeatable (default {SUBSCRIBERS})")
     add("--conditions", type=int, action="append", help=f"repeatable (default {CONDITIONS})")
+    add("--wishes", type=int, action="append", help=f"XPath subscriptions, repeatable (default {WISHES})")
     add("--share", type=float, action="append", help=f"of what it can take, repeatable (default {SHARES})")
     add("--overload", type=float, help=f"seconds of each overload (default {USUAL['overload']:g})")
     add("--seconds", type=float, help=f"of one measurement (default {USUAL['seconds']:g})")

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Protocol, TypeAlias
 
 import msgspec
 import uvloop
@@ -62,12 +62,24 @@ class DocumentRun(msgspec.Struct, frozen=True):
         return self.published / self.seconds
 
 
-def run_documents(server: Server, plan: DocumentPlan) -> DocumentRun:
-    """Raises `PartyFailed`."""
+class DocumentPublisher(Protocol):
+    """Who publishes, by whatever way in."""
+
+    async def publish_document(self, content: bytes, /) -> object: ...
+
+    async def close(self) -> None: ...
+
+
+# Makes a publisher of that name, at a broker with that port.
+Connect: TypeAlias = Callable[[int, str], Awaitable[DocumentPublisher]]
+
+
+def run_documents(server: Server, plan: DocumentPlan, connect: Connect | None = None) -> DocumentRun:
+    """By the native client, unless publishers are to `connect` by another way. Raises `PartyFailed`."""
     counters = Counters(1, max(1, len(plan.subscribers)), 0)
 
     def publish(_: Plan, __: Counters, line: Line) -> None:
-        uvloop.run(_publish(server.port, plan, line))
+        uvloop.run(_publish(server.port, plan, line, connect or connect_client))
 
     def subscribe(_: Plan, shared: Counters, line: Line) -> None:
         uvloop.run(_subscribe(server.port, plan, shared, line))
@@ -117,8 +129,8 @@ def run_documents(server: Server, plan: DocumentPlan) -> DocumentRun:
     )
 
 
-async def _publish(port: int, plan: DocumentPlan, line: Line) -> None:
-    clients = [await _connect(port, f"publisher-{number}") for number in range(plan.publishers)]
+async def _publish(port: int, plan: DocumentPlan, line: Line, connect: Connect) -> None:
+    clients = [await connect(port, f"publisher-{number}") for number in range(plan.publishers)]
     line.ready(wait=True)
     publishing = _Publishing(plan, clients)
     await (publishing.at_rate() if plan.rate else publishing.one_by_one())
@@ -130,7 +142,7 @@ async def _publish(port: int, plan: DocumentPlan, line: Line) -> None:
 class _Publishing:
     """All publishers of a run, from when it begins."""
 
-    def __init__(self, plan: DocumentPlan, clients: list[Client]) -> None:
+    def __init__(self, plan: DocumentPlan, clients: list[DocumentPublisher]) -> None:
         self._plan = plan
         self._clients = clients
         self._cpu = time.process_time()
@@ -144,7 +156,7 @@ class _Publishing:
     async def one_by_one(self) -> None:
         plan = self._plan
 
-        async def work(client: Client, number: int) -> None:
+        async def work(client: DocumentPublisher, number: int) -> None:
             while time.perf_counter() < self._until:
                 await self._one(client, number)
                 number += plan.publishers * plan.each
@@ -174,7 +186,7 @@ class _Publishing:
             await asyncio.sleep(_TICK)
         await asyncio.gather(*under_way)
 
-    async def _one(self, client: Client, number: int) -> None:
+    async def _one(self, client: DocumentPublisher, number: int) -> None:
         documents = self._plan.documents
         before = time.perf_counter()
         try:
@@ -205,7 +217,7 @@ class _Publishing:
 
 
 async def _subscribe(port: int, plan: DocumentPlan, counters: Counters, line: Line) -> None:
-    clients = [await _connect(port, f"subscriber-{number}") for number in range(len(plan.subscribers))]
+    clients = [await connect_client(port, f"subscriber-{number}") for number in range(len(plan.subscribers))]
     subscriptions = [
         await client.subscribe(
             filter, durable=f"durable-{number}", in_flight=UNACKNOWLEDGED, limit=65_536, ready="network"
@@ -231,5 +243,5 @@ async def _subscribe(port: int, plan: DocumentPlan, counters: Counters, line: Li
         await subscription.unsubscribe()
 
 
-def _connect(port: int, name: str) -> Client:
-    return palio.connect(f"palio://127.0.0.1:{port}", name=name, request_timeout=_LONG)
+async def connect_client(port: int, name: str) -> Client:
+    return await palio.connect(f"palio://127.0.0.1:{port}", name=name, request_timeout=_LONG)

@@ -21,6 +21,9 @@ AXES = {
     "conditions": "conditions",
     "subscriptions": "subscriptions",
     "has": "elements of a list",
+    "bindings": "KB of a document",
+    "processor": "KB of a document",
+    "tables": "subscriptions",
 }
 
 
@@ -39,7 +42,7 @@ class XmlRow(msgspec.Struct, frozen=True):
     ratio: float
     bar: float | None = None
     at_most: bool = False
-    unit: str = "/s"  # or `s`, or `MB` of bytes
+    unit: str = "/s"  # or `s`, or `MB` of bytes, or `rows`
     source: str = ""  # what the source measured, on a machine of 2005
     x: float = 0.0  # for plots: what is changed from row to row
     line: str = ""  # and what is not
@@ -78,6 +81,8 @@ def _figure(figure: float, unit: str) -> str:
         return duration(figure)
     if unit == "MB":
         return f"{figure / 1e6:,.0f} MB"
+    if unit == "rows":
+        return f"{figure:,.0f}"
     return f"{figure:,.0f}/s" if figure >= 10 else f"{figure:.2g}/s"
 
 
@@ -105,14 +110,18 @@ def plot(rows: list[XmlRow], folder: Path) -> list[Path]:
             if row.subject == subject and row.unit != "MB":
                 lines.setdefault(f"{row.line}{row.yardstick_is}", []).append(row)
         figure, axes = pyplot.subplots(figsize=(7, 4))
+        drawn: list[list[float]] = []  # yardsticks, of which several lines may have the same
         for label, several in lines.items():
             places = [row.x for row in several]
             axes.plot(
                 places, [row.ours for row in several], marker="o", label=f"Palio ({several[0].line or subject})"
             )
-            axes.plot(places, [row.yardstick for row in several], marker="x", linestyle="--", label=label)
+            yardstick = [row.yardstick for row in several]
+            if yardstick not in drawn:
+                drawn.append(yardstick)
+                axes.plot(places, yardstick, marker="x", linestyle="--", label=label)
         unit = next(row.unit for several in lines.values() for row in several)
-        axes.set_ylabel("a second" if unit == "/s" else "seconds")
+        axes.set_ylabel({"/s": "a second", "rows": "rows of all tables"}.get(unit, "seconds"))
         axes.set_xlabel(AXES.get(subject, ""))
         axes.set_yscale("log")
         axes.legend(fontsize="small")

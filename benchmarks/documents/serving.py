@@ -13,10 +13,15 @@ from palio.documents import Family
 
 
 def start_broker(
-    folder: Path, families: Sequence[Family], *, store: str = "", pending: int = PENDING_BYTES
+    folder: Path,
+    families: Sequence[Family],
+    *,
+    store: str = "",
+    pending: int = PENDING_BYTES,
+    further: Sequence[str] = (),
 ) -> Server:
-    """Started, with a journal that syncs, and with these families."""
-    server = start_palio(folder, journal=True, store=store, pending=pending)
+    """Started, with a journal that syncs, these families, and further options."""
+    server = start_palio(folder, journal=True, store=store, pending=pending, further=further)
     asyncio.run(_add(server.port, families))
     return server
 

@@ -20,7 +20,17 @@ from benchmarks.documents.source import SourceBroker, SqliteDatabase, create
 from palio.documents import DocumentReader
 
 # Without that of Spark, which is tested where Spark runs.
-ROWS = {"sizes", "native", "subscribers", "overload", "conditions", "subscriptions", "has"}
+ROWS = {
+    "sizes",
+    "native",
+    "subscribers",
+    "overload",
+    "conditions",
+    "subscriptions",
+    "has",
+    "bindings",
+    "tables",
+}
 BRAND, SUPPLIER, PRICE = (path.expression for path in card_family().paths)
 
 
