@@ -25,7 +25,7 @@ from palio.routing.durable.effects import (
     StoreEffect,
 )
 from palio.routing.occurrences import Stored
-from palio.sim.faults.disk import Disk
+from palio.sim.faults.disk import Disk, RecordsOnDisk
 from palio.store.contract import MOST_RECORDS, Completed, StoreStatistics, new_incarnation
 from palio.store.errors import StoreError, StoreInUse
 from palio.store.operation_reading import OperationPage, OperationQuery
@@ -130,18 +130,13 @@ class MemoryStore:
 
     def record(self, kind: str, key: str) -> bytes | None:
         with self._lock:
-            return self._place.disk.records.get((kind, key))
+            return RecordsOnDisk(self._place.disk).record(kind, key)
 
     def records(
         self, kind: str, *, prefix: str = "", after: str | None = None, limit: int = MOST_RECORDS
     ) -> list[KeyedRecord]:
         with self._lock:
-            found = [
-                KeyedRecord(of, key, value)
-                for (of, key), value in self._place.disk.records.items()
-                if of == kind and key.startswith(prefix) and (after is None or key > after)
-            ]
-        return sorted(found, key=lambda record: record.key)[:limit]
+            return RecordsOnDisk(self._place.disk).records(kind, prefix=prefix, after=after, limit=limit)
 
     def _log(self, rows: Sequence[LoggedOperation]) -> None:
         kept = self._place.operations

@@ -1,18 +1,18 @@
 """`DocumentKeeper`: the current documents of the whole network that a filter selects (`[documents] keep`).
 
-    durable subscription ──deliveries──> records `document.kept` ──on disk──> acknowledged
-
-1. The broker itself has a durable subscription, here: so nothing is missed that any journal still has, whoever
-   is away meanwhile. It begins with all that the journals have. What it is told of, and what becomes of that,
-   is in `routing.documents.keeping`.
-2. What is heard is acknowledged once it is on disk. What journals have trimmed before is fetched (`fetching`).
-3. With another filter all is begun anew: what was kept goes, and the subscription with it."""
+The broker itself has a durable subscription, here: so nothing is missed that any journal still has, whoever is
+away meanwhile. It begins with all that the journals have. What it is told of, and what becomes of that, is in
+`routing.documents.keeping`; here is what that wants done, with a session and the store of a broker. What
+journals have trimmed before is fetched (`fetching`), and comes to the keeper among what is delivered.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from contextlib import suppress
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
 
 from palio.broker.access.principal import Holder, Principal
 from palio.broker.access.rights import Rights
@@ -20,25 +20,27 @@ from palio.broker.documents.fetching import EarlierDocuments
 from palio.language import PALIO, read_filter
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
-from palio.protocol.deliveries import Handed
-from palio.protocol.durable.subscriptions import Acknowledged, Attach, Finish, Taken
-from palio.routing.documents.current import KEPT
-from palio.routing.documents.keeping import KeptDocuments, widened
-from palio.routing.durable.effects import KeyedRecord
+from palio.routing.documents.keeping import (
+    AskBroker,
+    AwaitMessage,
+    KeepingWish,
+    KeptDocuments,
+    LookUp,
+    TellBroker,
+    WriteRecords,
+    widened,
+)
 from palio.routing.scopes import SetScope
 
 if TYPE_CHECKING:
     from palio.broker.broker import BrokerServer
     from palio.broker.gateway.visitor import Visitor
     from palio.routing.durable.home.subscription import Durable
-    from palio.store import Store
 
-STATE: Final = "document.keeping"  # the record that says which filter is kept, under which name
 # Who the keeper is where rights count: no principal can be called so.
 OWNER: Final = "_documents"
 SESSION: Final = "keeper"
 _AGAIN = 1.0  # seconds until it is tried again
-_PAGE = 256
 
 
 class DocumentKeeper:
@@ -49,25 +51,23 @@ class DocumentKeeper:
         self.filter = read_filter(keep, dialect).require_satisfiable()
         self._broker = broker
         self._own = broker.settings.name
-        self._kept = KeptDocuments(self.filter, self._own, broker.newest_documents.tell)
+        self.kept = KeptDocuments(self.filter, self._own, broker.newest_documents.tell)
         self._name = f"documents-{self._own}"
         self._task: asyncio.Task[None] | None = None
         self._known_as = self._name
-        self._earlier = EarlierDocuments(broker, widened(self.filter), self._subscription)
-        self._begun = False  # whether what is kept is what the filter selects, and not one before it
+        self._earlier = EarlierDocuments(broker, widened(self.filter), self.subscription)
 
     def heard(self, origin: str) -> int | None:
         """Up to which sequence all is kept that is to be kept of a broker; None if it is not heard of."""
-        if not self._begun or not self._earlier.has(origin):
-            return None
-        return self._kept.heard(self._subscription(), origin)
+        return self.kept.heard(self.subscription(), origin) if self._earlier.has(origin) else None
 
     def origins(self) -> list[str]:
         """The other brokers that were heard of."""
-        durable = self._subscription()
+        durable = self.subscription()
         return [] if durable is None else [one for one in durable.stored_position if one != self._own]
 
-    def _subscription(self) -> Durable | None:
+    def subscription(self) -> Durable | None:
+        """The durable subscription by which documents come."""
         inside = self._broker.router.durable
         return None if inside is None else inside.homes.subscriptions.get(self._known_as)
 
@@ -103,39 +103,35 @@ class DocumentKeeper:
             await asyncio.sleep(_AGAIN)
 
     async def _keep(self, visitor: Visitor) -> None:
-        store = self._broker.store
-        assert store is not None, "Settings want a journal for this."
-        await self._begin(visitor, store)
-        self._begun = True
-        await visitor.ask(self._kept.attach(self._name))
-        fetching = asyncio.get_running_loop().create_task(self._earlier.run(visitor))
+        fetching: asyncio.Task[None] | None = None
+        keeping = self.kept.keep(self._name, self._known_as)
+        do: Callable[[], Any] = partial(next, keeping)
         try:
-            await self._hear(visitor, store)
+            with suppress(StopIteration):
+                while True:
+                    wish = do()
+                    if fetching is None and isinstance(wish, AwaitMessage):
+                        fetching = asyncio.get_running_loop().create_task(self._earlier.run(visitor))
+                    try:
+                        do = partial(keeping.send, await self._done(wish, visitor))
+                    except PalioError as problem:
+                        do = partial(keeping.throw, problem)
         finally:
-            fetching.cancel()
-            await asyncio.gather(fetching, return_exceptions=True)
+            if fetching is not None:
+                fetching.cancel()
+                await asyncio.gather(fetching, return_exceptions=True)
 
-    async def _hear(self, visitor: Visitor, store: Store) -> None:
-        """Keep what comes, until another one takes the subscription."""
-        while True:
-            message = await self._earlier.next(visitor)
-            if isinstance(message, Taken):
-                return
-            if isinstance(message, Handed):
-                envelopes = [envelope for _, _, envelope in message.deliveries]
-                records = await asyncio.to_thread(self._kept.changes, store.record, envelopes)
-                if records:
-                    await self._broker.storing.keep(*records)
-                visitor.say(Acknowledged(self._name, tuple([number for number, _, _ in message.deliveries])))
-
-    async def _begin(self, visitor: Visitor, store: Store) -> None:
-        """Begins anew if another filter was kept before (3)."""
-        state = KeyedRecord(STATE, self._known_as, self.filter.form)
-        if await asyncio.to_thread(store.record, STATE, self._known_as) == state.value:
-            return
-        with suppress(PalioError):  # there is none
-            await visitor.ask(Attach(self._name, None))
-            await visitor.ask(Finish(self._name))
-        while page := await asyncio.to_thread(store.records, KEPT, limit=_PAGE):
-            await self._broker.storing.keep(*[KeyedRecord(KEPT, one.key, None) for one in page])
-        await self._broker.storing.keep(state)
+    async def _done(self, wish: KeepingWish, visitor: Visitor) -> Any:
+        match wish:
+            case AskBroker(request):
+                return await visitor.ask(request)
+            case AwaitMessage():
+                return await self._earlier.next(visitor)
+            case TellBroker(message):
+                return visitor.say(message)
+            case LookUp(look):
+                store = self._broker.store
+                assert store is not None, "Settings want a journal for this."
+                return await asyncio.to_thread(look, store)
+            case WriteRecords(records):
+                return await self._broker.storing.keep(*records)

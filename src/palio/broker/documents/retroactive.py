@@ -20,7 +20,7 @@ from palio.broker.access.principal import Principal
 from palio.broker.documents.errors import NotHeardYet, TooManyBeginnings, WrongDocumentQuestion
 from palio.broker.extension import ExtensionRequest
 from palio.routing.clients import NoJournal
-from palio.routing.documents.beginning import RetroactivePosition, missing, needed
+from palio.routing.documents.beginning import RetroactivePosition, RetroactiveSearch
 from palio.routing.durable.effects import KeyedRecord
 
 if TYPE_CHECKING:
@@ -124,20 +124,14 @@ class RetroactiveBeginnings:
         store, keeper = self._store(), self._keeper
         loop = asyncio.get_running_loop()
         until = loop.time() + wait
-        if keeper is None:
-            return RetroactivePosition(self._name, {self._name: store.statistics().head}, None)
-        wanted: dict[str, int] | None = None
+        heard, keep = (_nothing, None) if keeper is None else (keeper.heard, keeper.filter)
+        search = RetroactiveSearch(self._name, keep)
         while True:
-            if wanted is None:
-                wanted = needed(self._subscription(name), self._name)
-            heard = {origin: keeper.heard(origin) for origin in wanted or ()}
-            late = self._name if wanted is None else missing(wanted, heard)
-            if late is None:
-                position = {origin: one for origin, one in heard.items() if one is not None}
-                position[self._name] = store.statistics().head
-                return RetroactivePosition(self._name, position, str(keeper.filter))
+            found = search.look(self._subscription(name), heard, store.statistics().head)
+            if found is not None:
+                return found
             if loop.time() >= until:
-                raise NotHeardYet(late, (wanted or {}).get(late, 0), self._name, wait)
+                raise NotHeardYet(*search.late(heard), self._name, wait)
             await asyncio.sleep(_LOOK_EVERY)
 
     def _subscription(self, name: str) -> Durable | None:
@@ -149,6 +143,10 @@ class RetroactiveBeginnings:
         if store is None:
             raise NoJournal
         return store
+
+
+def _nothing(origin: str) -> None:
+    """What a broker has heard of others that keeps nothing of them."""
 
 
 def _read(argument: dict[str, Any]) -> BeginningQuestion:

@@ -60,6 +60,6 @@ class Withdrawing:
             raise DocumentWithdrawn(family, key, found.envelope.origin, found.envelope.sequence)
         body = msgspec.structs.replace(
             notification.body,
-            attributes=Notification.of_values({**found.attributes, WITHDRAWN: True}).encode(),
+            attributes=Notification.of_values(found.withdrawal).encode(),
         )
         return Notification.of_body(body)

@@ -42,6 +42,7 @@ SOAK_EPILOG = help_epilog(
     "palio sim soak --seeds 24 --first 1000 --workers 2",
     "palio sim soak --faults --seeds 24",
     "palio sim soak --faults --first 5000 --seeds 48 --workers 2 --keep-going",
+    "palio sim soak --faults --documents --seeds 24",
     "palio sim soak --faults --seeds 24 --reach",
 )
 
@@ -117,6 +118,9 @@ def soak(
     flipped_bits: Annotated[
         bool, flag("--flipped-bits", "With --faults: in all runs bits flip on disks, in what is there.")
     ] = False,
+    documents: Annotated[
+        bool, flag("--documents", "With --faults: documents are published, kept, and begun with.")
+    ] = False,
     reach: Annotated[
         bool, flag("--reach", "With --faults: what happened in which states, the rarest first.")
     ] = False,
@@ -135,11 +139,11 @@ def soak(
         crash_everywhere()
         return
     if faults:
-        kinds = {"even": even, "older": older_disks, "flipped": flipped_bits, "reach": reach}
-        soak_faults(first, seeds, workers, keep_going=keep_going, as_json=as_json, **kinds)
+        kinds = {"even": even, "older": older_disks, "flipped": flipped_bits, "documents": documents}
+        soak_faults(first, seeds, workers, keep_going=keep_going, as_json=as_json, reach=reach, **kinds)
         return
-    if even or reach or older_disks or flipped_bits:
-        theirs = "--even, --older-disks, --flipped-bits and --reach"
+    if even or reach or older_disks or flipped_bits or documents:
+        theirs = "--even, --older-disks, --flipped-bits, --documents and --reach"
         raise typer.BadParameter(f"{theirs} are for runs with faults: add --faults.")
     flags = " --keep-going" * keep_going
     manner = Manner(praise="no violation", keep_going=keep_going, as_json=as_json, flags=flags)

@@ -53,6 +53,7 @@ def soak_faults(
     even: bool,
     older: bool,
     flipped: bool,
+    documents: bool,
     reach: bool,
 ) -> None:
     """Simulate many different scenarios with faults until one breaks a promise, or all of them."""
@@ -64,11 +65,12 @@ def soak_faults(
         + " --even" * even
         + " --older-disks" * older
         + " --flipped-bits" * flipped
+        + " --documents" * documents
         + " --keep-going" * keep_going
         + " --reach" * reach,
     )
     reckoning = Reckoning()
-    kinds = {"even": even, "older": older, "flipped": flipped, "measured": reach}
+    kinds = {"even": even, "older": older, "flipped": flipped, "documents": documents, "measured": reach}
     results = _reckoned(soak(first, seeds, workers, **kinds), reckoning)
     tally, ending = soak_through(results, first, seeds, manner)
     if ending is not None and not as_json:

@@ -5,12 +5,14 @@
 1. The subscription is there before the position is taken: what is published after the position comes by it, and
    is not trimmed. What came by it before belongs to the position, and is passed over by whoever reads (`has`).
 2. All that was published up to the position has been heard of when it is taken: of the own journal all that is
-   on disk, of others what is kept here, once that is as far as the subscription (`missing`).
+   on disk, of others what is kept here, once that is as far as the subscription (`RetroactiveSearch`).
+3. Where the subscription begins is on disk before the position is taken: after a crash it would begin later,
+   and what was published between would be neither among the documents nor after them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -41,15 +43,41 @@ class RetroactivePosition(msgspec.Struct, frozen=True):
         return envelope.origin == self.broker or kept
 
 
-def needed(durable: Durable | None, own: str) -> dict[str, int] | None:
-    """How far other journals have to be heard of, for a position after a subscription's beginning; None as long
-    as that is not live.
-    """
-    if durable is None or durable.state is not HomeState.LIVE:
-        return None
-    return {origin: sequence for origin, sequence in durable.position.items() if origin != own}
+class RetroactiveSearch:
+    """Looks for a position, as often as it is asked, until there is one."""
 
+    def __init__(self, broker: str, keep: Filter | None) -> None:
+        """`keep` is what this broker keeps of others, if it keeps anything."""
+        self._broker = broker
+        self._keep = keep
+        self._wanted: dict[str, int] | None = None
 
-def missing(wanted: Mapping[str, int], heard: Mapping[str, int | None]) -> str | None:
-    """An origin that was not heard of so far, if there is one (2)."""
-    return next((origin for origin, sequence in wanted.items() if (heard[origin] or 0) < sequence), None)
+    def look(
+        self, subscription: Durable | None, heard: Callable[[str], int | None], head: int
+    ) -> RetroactivePosition | None:
+        """The position of a subscription, if all has been heard of that it needs (2).
+
+        `heard` says up to which sequence all of a broker is kept; the own journal is on disk up to `head`.
+        """
+        if subscription is None or self._broker not in subscription.stored_position:
+            return None
+        if self._keep is None:
+            return RetroactivePosition(self._broker, {self._broker: head}, None)
+        there = {one: upto for one, upto in subscription.position.items() if one != self._broker}
+        if subscription.state is not HomeState.LIVE or not there.keys() <= subscription.stored_position.keys():
+            return None
+        if self._wanted is None:
+            self._wanted = there
+        # A position goes back where a journal came back older: nobody will hear of what was there before.
+        self._wanted = {one: min(upto, there.get(one, 0)) for one, upto in self._wanted.items()}
+        known = {origin: heard(origin) for origin in self._wanted}
+        if any((known[origin] or 0) < sequence for origin, sequence in self._wanted.items()):
+            return None
+        position = {origin: one for origin, one in known.items() if one is not None}
+        return RetroactivePosition(self._broker, position | {self._broker: head}, str(self._keep))
+
+    def late(self, heard: Callable[[str], int | None]) -> tuple[str, int]:
+        """What was not heard of so far: a broker, and up to where that would have to be."""
+        wanted = (self._wanted or {}).items()
+        missing = ((origin, upto) for origin, upto in wanted if (heard(origin) or 0) < upto)
+        return next(missing, (self._broker, 0))

@@ -86,6 +86,11 @@ class CurrentDocument(msgspec.Struct, frozen=True):
         return self.attributes.get(WITHDRAWN) is True
 
     @property
+    def withdrawal(self) -> dict[str, Any]:
+        """The attributes of the version that withdraws it: so whoever asked for it hears of its end."""
+        return {**self.attributes, WITHDRAWN: True}
+
+    @property
     def order(self) -> tuple[float, str, int]:
         """Between versions of different origins, the one for which this is larger is the current one."""
         return self.envelope.time, self.envelope.origin, self.envelope.sequence

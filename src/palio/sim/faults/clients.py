@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from palio.routing.durable.effects import Hand
+from palio.sim.faults.keepers import FaultKeeper
 from palio.sim.faults.publishers import FaultPublisher
 from palio.sim.faults.station import FaultyStation
 from palio.sim.faults.takers import FaultConsumer
@@ -19,6 +20,7 @@ class FaultClients:
         world.clients = self
         self.publishers: dict[str, FaultPublisher] = {}
         self.takers: dict[str, FaultConsumer] = {}
+        self.keepers: dict[str, FaultKeeper] = {}  # by broker
         self._shifted: dict[str, str] = {}  # publishers that go on under another name, at another broker
 
     def publisher(self, name: str) -> FaultPublisher:
@@ -31,18 +33,30 @@ class FaultClients:
         session = self._shifted[name] = f"{name}@{broker}"
         if session not in self.publishers:
             station = self.world.stations[broker]
-            publisher = FaultPublisher(self.world, session, station, advertises=former.advertises)
+            publisher = FaultPublisher(
+                self.world, session, station, advertises=former.advertises, documents=former.documents
+            )
             self.publishers[session] = publisher
             publisher.connect()
 
     def answered(self, station: FaultyStation, session: str, answer: object) -> None:
         if session in self.publishers:
             self.publishers[session].answered(answer)
+        elif station.name in self.keepers and self.keepers[station.name].owns(session):
+            self.keepers[station.name].answered(session, answer)
         else:
             self.takers[session.partition(".")[0]].answered(session, answer)
 
     def handed(self, station: FaultyStation, hand: Hand) -> None:
-        self.takers[hand.name].handed(station, hand)
+        if station.name in self.keepers and self.keepers[station.name].owns(hand.session):
+            self.keepers[station.name].handed(hand)
+        else:
+            self.takers[hand.name].handed(station, hand)
+
+    def began(self, station: FaultyStation) -> None:
+        """A broker has begun."""
+        if station.name in self.keepers:
+            self.keepers[station.name].connect()
 
     def lost(self, broker: str) -> None:
         """A broker has crashed."""
@@ -51,7 +65,13 @@ class FaultClients:
                 publisher.lost()
         for taker in self.takers.values():
             taker.lost(broker)
+        if broker in self.keepers:
+            self.keepers[broker].lost()
 
     def unanswered(self) -> list[str]:
-        clients: list[FaultPublisher | FaultConsumer] = [*self.publishers.values(), *self.takers.values()]
+        clients: list[FaultPublisher | FaultConsumer | FaultKeeper] = [
+            *self.publishers.values(),
+            *self.takers.values(),
+            *self.keepers.values(),
+        ]
         return [what for client in clients for what in client.unanswered()]

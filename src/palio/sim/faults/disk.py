@@ -90,6 +90,26 @@ def _with_another_bit(envelope: Envelope) -> Envelope:
     return msgspec.structs.replace(envelope, notification=other)
 
 
+class RecordsOnDisk:
+    """The keyed records of a disk, as a store gives them."""
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+
+    def record(self, kind: str, key: str) -> bytes | None:
+        return self._disk.records.get((kind, key))
+
+    def records(
+        self, kind: str, *, prefix: str = "", after: str | None = None, limit: int = 1_000
+    ) -> list[KeyedRecord]:
+        found = [
+            KeyedRecord(of, key, value)
+            for (of, key), value in self._disk.records.items()
+            if of == kind and key.startswith(prefix) and (after is None or key > after)
+        ]
+        return sorted(found, key=lambda record: record.key)[:limit]
+
+
 class Disk:
     """Journal, facts and durable subscriptions of one broker, and the writes that are under way."""
 

@@ -8,9 +8,11 @@ from palio.protocol.durable.lineage import Lineage, fork_point
 from palio.protocol.durable.peers import Mark, Marks, TopologyChanged
 from palio.protocol.envelope import Envelope
 from palio.protocol.peers import Forward
+from palio.routing.documents.current import PUBLISHED, CurrentDocument
+from palio.routing.documents.pulling import CurrentDocuments
 from palio.routing.durable.effects import Append, Spool, StoreEffect, Trim
 from palio.routing.durable.home.subscription import MAX_BUFFERED, Durable
-from palio.sim.faults.disk import Disk, DiskSubscription
+from palio.sim.faults.disk import Disk, DiskSubscription, RecordsOnDisk
 from palio.sim.faults.record import NEVER
 from palio.sim.faults.station import FaultyStation
 
@@ -61,6 +63,18 @@ def look_at_end(world: World, *, quiet: bool) -> None:
             for what, count in left.items():
                 if count:
                     record.crowded.append((station.name, f"{what} (when all was over)", count, 0))
+
+
+def look_at_documents(world: World) -> None:
+    """Which versions of documents are the current ones, at each broker."""
+    record = world.record
+    for name, station in world.stations.items():
+        records = RecordsOnDisk(station.disk)
+        published = [CurrentDocument.of(one.value or b"") for one in records.records(PUBLISHED)]
+        record.published_documents[name] = {one.name[1]: one.envelope for one in published}
+        current = [one for _, one in CurrentDocuments(records).walk("", None) if one is not None]
+        record.current_documents[name] = {one.name[1]: one.envelope for one in current}
+    record.keeping = {name: keeper.filter for name, keeper in world.clients.keepers.items()}
 
 
 def subscription_at(station: FaultyStation, name: str) -> Durable | None:
@@ -179,6 +193,8 @@ def check_epochs(world: World, station: FaultyStation, message: object) -> None:
 def describe_write(effect: StoreEffect) -> str:
     """A write, for a story."""
     match effect:
+        case Append(_, (), _, records):
+            return f"the records {', '.join(record.key for record in records)}"
         case Append(_, envelopes, _):
             entries = [f"{one.sequence} (n={one.notification['n']})" for one in envelopes]
             return f"the journal entries {', '.join(entries)}"

@@ -53,7 +53,7 @@ from itertools import pairwise
 from typing import Any
 
 from palio.sim.faults import violations
-from palio.sim.faults.record import NEVER, FaultRecord, Handing, Taking, WantedPublication, number_of
+from palio.sim.faults.record import NEVER, FaultRecord, Handing, Name, Taking, WantedPublication, number_of
 
 Broken = Iterator[violations.BrokenPromise]
 _Key = tuple[str, str, str, int, int]
@@ -371,7 +371,7 @@ def _missed(record: FaultRecord) -> Iterator[tuple[Taking, int, WantedPublicatio
                 and not {publication.broker, *(publication.name or ())[:1]} & record.forgotten
                 and not _was_hurried(record, taking, publication)
                 and not _went_with_a_disk(record, taking, number)
-                and not _was_damaged(record, taking, number)
+                and not was_damaged(record, taking, number)
             ):
                 yield taking, number, publication
 
@@ -407,25 +407,25 @@ def _went_with_a_disk(record: FaultRecord, taking: Taking, number: int) -> bool:
     origin, sequence = publication.name
     if number in record.lost:
         could_know = record.lost[number].is_known_at(taking.name, sequence) and not taking.rewound
-        return not could_know or _is_named(taking, publication)
-    return (origin, taking.name) in record.unknown_readers and _is_named(taking, publication)
+        return not could_know or is_named(taking, publication.name)
+    return (origin, taking.name) in record.unknown_readers and is_named(taking, publication.name)
 
 
-def _was_damaged(record: FaultRecord, taking: Taking, number: int) -> bool:
+def was_damaged(record: FaultRecord, taking: Taking, number: int) -> bool:
     """Whether bits of it flipped, in its journal or where it waited, and the subscription was told so."""
     publication = record.publications[number]
-    if publication.name in record.flipped and _is_named(taking, publication):
+    if publication.name in record.flipped and is_named(taking, publication.name):
         return True
     deliveries = [one for one, of in record.flipped_deliveries.get(taking.name, ()) if of == number]
     named = [gap for gap in taking.gaps if gap.what == "deliveries"]
     return any(gap.after < one <= (gap.upto or 0) for one in deliveries for gap in named)
 
 
-def _is_named(taking: Taking, publication: WantedPublication) -> bool:
+def is_named(taking: Taking, name: Name | None) -> bool:
     """Whether the subscription was told of a gap that has it."""
-    if publication.name is None:
+    if name is None:
         return False
-    origin, sequence = publication.name
+    origin, sequence = name
     return any(
         gap.origin == origin and gap.after < sequence and (gap.upto is None or sequence <= gap.upto)
         for gap in taking.gaps

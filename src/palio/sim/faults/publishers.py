@@ -6,12 +6,15 @@ refused: otherwise it might be there already.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from palio.documents.reserved import FAMILY, KEY, REVISION, WITHDRAWN
 from palio.model.advertisement import Advertisement
 from palio.model.notification import Notification
 from palio.protocol.requests import Advertise, Publish, Published, Refused
+from palio.routing.documents.pulling import CurrentDocuments
 from palio.routing.occurrences import Open
+from palio.sim.faults.disk import RecordsOnDisk
 from palio.sim.faults.record import WantedPublication
 from palio.sim.faults.station import FaultyStation
 from palio.sim.faults.steps import Say
@@ -22,16 +25,38 @@ if TYPE_CHECKING:
 _PATIENCE = 4.0  # seconds until a publisher tries again
 _LOOK_AGAIN = 0.5  # seconds between two looks whether a broker is back
 _EVERYTHING = Advertisement.parse("n *, kind *, v *")
+_DOCUMENTS = Advertisement.parse(f"n *, kind *, v *, {FAMILY} *, {KEY} *, {REVISION} *, {WITHDRAWN} *")
+_CARDS = "card"  # the family of all documents
+
+
+def attributes_of(
+    say: Say, number: int, kind: int, value: int, station: FaultyStation
+) -> dict[str, Any] | None:
+    """What is published; nothing if that would be the end of a document that is not there.
+
+    The end of a document has the attributes of its current version, but for the number.
+    """
+    if say.withdraws:
+        current = CurrentDocuments(RecordsOnDisk(station.disk)).get(_CARDS, say.key)
+        if current is None or current.is_withdrawn:
+            return None
+        return current.withdrawal | {"n": number}
+    plain = {"n": number, "kind": kind, "v": value}
+    return plain | {FAMILY: _CARDS, KEY: say.key, REVISION: 1} if say.key else plain
 
 
 class FaultPublisher:
     """Publishes at one broker."""
 
-    def __init__(self, world: World, name: str, station: FaultyStation, *, advertises: bool) -> None:
+    def __init__(
+        self, world: World, name: str, station: FaultyStation, *, advertises: bool, documents: bool = False
+    ) -> None:
+        """With `documents` it advertises these, too."""
         self.world = world
         self.name = name
         self.station = station
         self.advertises = advertises
+        self.documents = documents
         self._open = False
         self._came = False
         self._request = 0
@@ -51,6 +76,8 @@ class FaultPublisher:
         self._post(Open())
         if self.advertises:
             self._post(Advertise("everything", _EVERYTHING))
+            if self.documents:
+                self._post(Advertise("documents", _DOCUMENTS))
         backlog, self._backlog = self._backlog, []
         for say in backlog:
             self.say(say)
@@ -68,14 +95,16 @@ class FaultPublisher:
                 self.connect()
             return
         world, record = self.world, self.world.record
-        self._request += 1
-        self._waiting[self._request] = say
         notifications = []
         for number, kind, value in say.contents:
             publication = record.publications.get(number)
             if publication is None:
+                attributes = attributes_of(say, number, kind, value, self.station)
+                if attributes is None:
+                    self._refused(say)
+                    return
                 notification = Notification(
-                    {"n": number, "kind": kind, "v": value},
+                    attributes,
                     id=f"id{number}" if say.identified else None,
                     priority=say.priority,
                     lifetime=say.lifetime,
@@ -84,10 +113,17 @@ class FaultPublisher:
                 record.publications[number] = publication
                 publication.asked = record.tick()
             notifications.append(publication.notification)
+        self._request += 1
+        self._waiting[self._request] = say
         world.note(self.name, f"publishes {say.named} (request {self._request})", *say.numbers)
         self._post(Publish(tuple(notifications), self._request))
         if say.identified:
             world.after(_PATIENCE * (0.5 + world.chance("patience", say.number)), self._again, say)
+
+    def _refused(self, say: Say) -> None:
+        """There is no such document that could be withdrawn."""
+        self._ended.add(say.number)
+        self.world.note(self.name, f"cannot withdraw {say.key} at {self.station.name}", *say.numbers)
 
     def _again(self, say: Say) -> None:
         if self._open and say.number not in self._ended:

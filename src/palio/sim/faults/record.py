@@ -15,6 +15,7 @@ from palio.model.filter import Filter
 from palio.model.notification import Notification
 from palio.protocol.durable.lineage import JournalGap, Lineage, fork_point, incarnation_of
 from palio.protocol.envelope import Envelope
+from palio.routing.documents.beginning import RetroactivePosition
 
 NEVER = 1 << 60
 
@@ -69,6 +70,16 @@ class Taking(msgspec.Struct, eq=False):
         """The last one that was known to be in force before a moment, and all later ones."""
         known = [place for place, wish in enumerate(self.wishes) if wish.known < moment]
         return self.wishes[max(known, default=0) :]
+
+
+class BegunDocuments(msgspec.Struct, eq=False):
+    """The current documents with which a subscription began; `done` if it came to their end."""
+
+    moment: int
+    beginning: RetroactivePosition
+    filter: Filter
+    documents: list[Envelope] = []
+    done: bool = False
 
 
 class OlderDisk(NamedTuple):
@@ -155,6 +166,13 @@ class FaultRecord:
         self.forgotten: set[str] = set()
         self.forgotten_early: list[tuple[str, str, float]] = []
         self.forgotten_by_both: list[tuple[str, str]] = []
+        # Documents: with which ones subscriptions began; and at the end, by broker, the current version of each
+        # (of those that were published there, and of all that are known), and what is kept.
+        self.beginnings: dict[str, list[BegunDocuments]] = {}
+        self.published_documents: dict[str, dict[str, Envelope]] = {}
+        self.current_documents: dict[str, dict[str, Envelope]] = {}
+        self.keeping: dict[str, Filter] = {}
+        self.takings_of_keepers: dict[str, Taking] = {}  # by broker
         self.error = ""
         self.unquiet = ""
         self.waiting: list[str] = []  # who still waits for an answer at the end, and for which

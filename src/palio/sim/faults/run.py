@@ -12,14 +12,16 @@ from palio.routing.durable.desk import DurableSettings
 from palio.routing.router import Router
 from palio.sim.faults import steps
 from palio.sim.faults.clients import FaultClients
-from palio.sim.faults.inspection import describe_rest, look_at_end
+from palio.sim.faults.document_oracle import judge_documents
+from palio.sim.faults.inspection import describe_rest, look_at_documents, look_at_end
+from palio.sim.faults.keepers import FaultKeeper
 from palio.sim.faults.oracle import judge
 from palio.sim.faults.publishers import FaultPublisher
 from palio.sim.faults.reach import FaultReach
 from palio.sim.faults.record import FaultRecord
 from palio.sim.faults.scenario import FaultScenario
 from palio.sim.faults.scenes import SCENES
-from palio.sim.faults.script import drawn_steps, kept, publishers_places
+from palio.sim.faults.script import drawn_steps, keepers_places, kept, publishers_places
 from palio.sim.faults.station import DISK_EACH, CrashPlan, DiskCopy, FaultyStation
 from palio.sim.faults.takers import FaultConsumer
 from palio.sim.faults.violations import BrokenPromise
@@ -69,7 +71,9 @@ def simulate(
     stage = Stage(scenario, make_router=make_router, trace=trace)
     stage.world.reach = reach
     stage.play()
-    return FaultRun(scenario, stage.world, stage.script, judge(stage.world.record))
+    return FaultRun(
+        scenario, stage.world, stage.script, [*judge(stage.world.record), *judge_documents(stage.world.record)]
+    )
 
 
 class Stage:
@@ -96,6 +100,7 @@ class Stage:
             merging_excess=scenario.merging_excess,
             durable=settings,
         )
+        absent = frozenset([step.broker for step in self.script if isinstance(step, steps.Join)])
         self.world = World(
             scenario.seed,
             layout,
@@ -103,17 +108,22 @@ class Stage:
             batch=_BATCH,
             make_router=make_router,
             trace=trace,
-            absent=frozenset([step.broker for step in self.script if isinstance(step, steps.Join)]),
+            absent=absent,
             archived=scenario.lake,
             independent=scenario.independent,
             groups=scenario.groups,
         )
         self.clients = FaultClients(self.world)
+        for name, filter in keepers_places(scenario, self.world.stations, absent).items():
+            keeper = self.clients.keepers[name] = FaultKeeper(self.world, self.world.stations[name], filter)
+            keeper.connect()
         stations = list(self.world.stations.values())
         for number, drawn_place in enumerate(publishers_places(scenario.seed, scenario.publishers, stations)):
             name = f"p{number}"
             place = stations[0] if scenario.scene else drawn_place
-            publisher = FaultPublisher(self.world, name, place, advertises=scenario.advertisements)
+            publisher = FaultPublisher(
+                self.world, name, place, advertises=scenario.advertisements, documents=bool(scenario.documents)
+            )
             self.clients.publishers[name] = publisher
             if not scenario.late:
                 publisher.connect()
@@ -143,6 +153,7 @@ class Stage:
             record.unquiet = describe_rest(world)
         record.waiting = self.clients.unanswered()
         look_at_end(world, quiet=quiet)
+        look_at_documents(world)
 
     def heal(self) -> None:
         """No more faults: everything is repaired, everybody comes back and behaves."""

@@ -58,6 +58,9 @@ class FaultScenario(AnyScenario, frozen=True, kw_only=True, tag="faults"):
     batched: bool = False  # whether takers acknowledge several at once, also just before they leave or end it
     lake: bool = False  # whether what is trimmed can still be read, mostly
     groups: bool = False  # whether several writes reach a disk together
+    documents: int = 0  # how often documents are published, or withdrawn
+    keepers: int = 0  # brokers that keep the current documents of the whole network
+    beginners: int = 0  # subscriptions that begin with the current documents
     retries: bool = False  # whether takers say how, and how soon, what they reject is to be tried again
 
     outbox: int = 12

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from random import Random
 from typing import TypeVar
 
 import msgspec
 
+from palio.model.filter import Filter
 from palio.sim.faults import steps
 from palio.sim.faults.knots import Knots, early
 from palio.sim.faults.scenario import FaultScenario
@@ -19,6 +20,10 @@ FILTERS = (
     "n > 0", "kind = 1", "kind = 2", "kind > 1", "kind = 1 and v > 3", "v < 5", "v > 2 and v < 8",
     "kind = 3 or v = 7", "kind = 2 and v >= 5",
 )  # fmt: skip
+
+
+KEPT = ("true", "true", "true", "v < 5", "kind = 1", 'xml.key = "c1" or v > 6')
+_DOCUMENTS = 3  # so few that versions meet
 
 
 def drawn_steps(scenario: FaultScenario, layout: Layout) -> tuple[steps.Step, ...]:
@@ -52,6 +57,17 @@ def publishers_places(seed: int, publishers: int, brokers: Sequence[_Place]) -> 
     """Where each publisher is."""
     chance = Random(f"publishers {seed}")
     return [chance.choice(brokers) for _ in range(publishers)]
+
+
+def keepers_places(
+    scenario: FaultScenario, brokers: Iterable[str], absent: Collection[str]
+) -> dict[str, Filter]:
+    """Which brokers keep current documents of others, and which ones. Those that join later do not."""
+    chance = Random(f"keepers {scenario.seed}")
+    there = [broker for broker in brokers if broker not in absent]
+    places = sorted(chance.sample(there, min(scenario.keepers, len(there))))
+    usual = chance.choice(KEPT)
+    return {broker: Filter.parse(usual if chance.random() < 0.8 else chance.choice(KEPT)) for broker in places}
 
 
 class _Drawing:
@@ -132,6 +148,10 @@ class _Drawing:
             yield from self._older(1_000 * (number + 1))
         for number in range(scenario.flips):
             yield from self._flip(10_000 + 1_000 * number)
+        if scenario.documents:
+            # Drawn apart, so that all else is what it would be without them.
+            self._chance = Random(f"documents {scenario.seed}")
+            yield from self._documents(30_000)
 
     def _takes(self) -> Iterator[steps.Step]:
         chance = self._chance
@@ -250,6 +270,45 @@ class _Drawing:
             yield steps.Crash(
                 time=time + chance.uniform(0.0, 1.0), broker=broker, effects=0, share=1.0, down=down
             )
+
+    def _documents(self, number: int) -> Iterator[steps.Step]:
+        """Versions of a few documents, in bursts; who wants the current ones comes within one, mostly."""
+        chance, scenario = self._chance, self._scenario
+        keepers = [] if scenario.joins else list(keepers_places(scenario, self._brokers, ()))
+
+        def place() -> str:
+            return chance.choice(keepers) if keepers and chance.random() < 0.7 else self._broker()
+
+        many = chance.random() < 0.4  # documents of one version each: what is missed is never made good
+        bursts = [self._time(1.0) for _ in range(1 + scenario.documents // 8)]
+        for _ in range(scenario.documents):
+            size = chance.choice((1, 1, 1, 3))
+            withdraws = size == 1 and not many and chance.random() < 0.2
+            yield steps.Say(
+                time=chance.choice(bursts)
+                + chance.choice((chance.uniform(0.0, 0.1), chance.uniform(0.0, 1.5))),
+                publisher=f"p{chance.randrange(scenario.publishers)}",
+                contents=tuple([(number + n, chance.randint(1, 3), chance.randint(0, 9)) for n in range(size)]),
+                identified=chance.random() < 0.85,
+                priority=chance.choice((4, 4, 2, 7)),
+                key=f"c{number if many else chance.randrange(_DOCUMENTS)}",
+                withdraws=withdraws,
+            )
+            number += size
+        for count in range(scenario.beginners):
+            name, filter = f"r{count}", chance.choice(("n > 0", "n > 0", *FILTERS))
+            time = max(0.0, chance.choice(bursts) + chance.uniform(-0.3, 0.5))
+            yield steps.Take(time=time, name=name, broker=place(), filter=filter, retroactive=True)
+            if chance.random() < 0.3:
+                yield msgspec.structs.replace(self._leave(), name=name)
+        for time in bursts:  # a crash while it is written by those that keep it
+            broker, share = place(), chance.choice((0.0, 0.5, 1.0))
+            if chance.random() < 0.5:
+                each = chance.choice((0.02, 0.1, 0.3))
+                yield steps.SlowDisk(time=time, broker=broker, seconds=4.0, each=each)
+            if chance.random() < 0.4:
+                when, effects = time + chance.uniform(0.0, 1.5), chance.randint(0, 5)
+                yield steps.Crash(time=when, broker=broker, effects=effects, share=share, down=chance.random())
 
     def _pause(self) -> steps.Step:
         chance = self._chance

@@ -86,6 +86,22 @@ def with_older_disks(scenario: FaultScenario) -> FaultScenario:
     return msgspec.structs.replace(scenario, older=count, lake=False, joins=0, mix=mix)
 
 
+def with_documents(scenario: FaultScenario) -> FaultScenario:
+    """A scenario in which documents are published, kept, and what some subscriptions begin with.
+
+    Nobody is forgotten: of what a broker published that is forgotten, nothing is promised to who keeps it.
+    """
+    chance = Random(f"faults documents {scenario.seed}")
+    return msgspec.structs.replace(
+        scenario,
+        documents=chance.choice((6, 12, 24)),
+        keepers=chance.choice((1, 1, 2, 3)),
+        beginners=chance.choice((0, 1, 2, 3)),
+        forget_after=0.0,
+        publishers=max(scenario.publishers, chance.choice((1, 2, 3))),
+    )
+
+
 def drawn_mixed(seed: int) -> FaultScenario:
     """A short run with few kinds of trouble, much of each, and knots."""
     chance = Random(f"faults mixed {seed}")
@@ -156,12 +172,19 @@ def drawn_evenly(seed: int) -> FaultScenario:
 
 
 def soak_one(
-    seed: int, *, even: bool = False, older: bool = False, flipped: bool = False, measured: bool = False
+    seed: int,
+    *,
+    even: bool = False,
+    older: bool = False,
+    flipped: bool = False,
+    documents: bool = False,
+    measured: bool = False,
 ) -> FaultSoaked:
     """Simulate the scenario of a seed, and measure what it reaches."""
     scenario = drawn_evenly(seed) if even else drawn(seed)
     scenario = with_older_disks(scenario) if older else scenario
     scenario = with_flipped_bits(scenario) if flipped else scenario
+    scenario = with_documents(scenario) if documents else scenario
     reach = FaultReach() if measured else None
     run = simulate(scenario, reach=reach)
     return FaultSoaked(
@@ -182,12 +205,13 @@ def soak(
     even: bool = False,
     older: bool = False,
     flipped: bool = False,
+    documents: bool = False,
     measured: bool = False,
 ) -> Iterator[FaultSoaked]:
     """The scenarios of `count` seeds from `first` on, in their order, on so many processes.
 
     With `older`, disks come back older than they were in all of them, and not only in some; with `flipped`,
-    bits flip on disks.
+    bits flip on disks; with `documents`, documents are published, kept and begun with.
     """
-    one = partial(soak_one, even=even, older=older, flipped=flipped, measured=measured)
+    one = partial(soak_one, even=even, older=older, flipped=flipped, documents=documents, measured=measured)
     return in_order(one, range(first, first + count), workers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -56,6 +57,7 @@ class FaultyStation:
     ahead: float = 0.0  # by how much its clock was set forward, in all
     last: float = 0.0
     epoch_before: int = 0  # what it is handling, for as long as it has told no change of it
+    keeping: dict[int, Callable[[bool], None]] = field(default_factory=dict)  # by token: who waits for records
     carried: int = 0  # effects
     plans: deque[CrashPlan] = field(default_factory=deque)
     hosted: set[str] = field(default_factory=set)  # subscriptions that have ever had their home here
@@ -69,6 +71,7 @@ class FaultyStation:
     def forget(self) -> None:
         """What a crash takes."""
         self.timers.clear()
+        self.keeping.clear()
         self.inbox.clear()
         for wire in self.wires.values():
             wire.lines[self.name].coming.clear()

@@ -115,13 +115,15 @@ class Join(_Step, frozen=True, kw_only=True):
 
 
 class Say(_Step, frozen=True, kw_only=True):
-    """A publisher publishes notifications, together."""
+    """A publisher publishes notifications, together. With a key they are versions of a document; or its end."""
 
     publisher: str
     contents: tuple[tuple[int, int, int], ...]  # for each: its number, kind and value
     identified: bool = True
     priority: int = 4
     lifetime: float | None = None
+    key: str = ""
+    withdraws: bool = False
 
     @property
     def numbers(self) -> list[int]:
@@ -132,7 +134,10 @@ class Say(_Step, frozen=True, kw_only=True):
         return ", ".join(f"n={number}" for number in self.numbers)
 
     def __str__(self) -> str:
-        return f"{self.publisher} wants to publish {self.named}."
+        if self.withdraws:
+            return f"{self.publisher} wants to withdraw the document {self.key} ({self.named})."
+        document = f" as the document {self.key}" if self.key else ""
+        return f"{self.publisher} wants to publish {self.named}{document}."
 
 
 class Shift(_Step, frozen=True, kw_only=True):
@@ -151,6 +156,11 @@ class Take(_Step, frozen=True, kw_only=True):
     broker: str
     filter: str
     since: str | float = "now"
+    retroactive: bool = False
+
+    def __str__(self) -> str:
+        first = ", beginning with the current documents" if self.retroactive else ""
+        return f"{super().__str__()[:-1]}{first}."
 
 
 class Leave(_Step, frozen=True, kw_only=True):

@@ -32,6 +32,7 @@ from palio.protocol.envelope import Envelope
 from palio.protocol.requests import Ended, Refused
 from palio.routing.durable.effects import Hand
 from palio.routing.occurrences import Close, Open
+from palio.sim.faults.beginnings import BeginningReader
 from palio.sim.faults.inspection import subscription_at
 from palio.sim.faults.record import NEVER, Handing, SubscriptionWish, Taking
 from palio.sim.faults.station import FaultyStation
@@ -72,6 +73,9 @@ class FaultConsumer:
         self._rewinds = 0  # how often it wants everything once more
         self._rewinding = ""  # the session in which that was asked for
         self.taking = world.record.takings[take.name] = Taking(take.name, take.since)
+        self.beginning: BeginningReader | None = None
+        if take.retroactive:
+            self.beginning = BeginningReader(world, take.name, Filter.parse(take.filter))
         first = self._wish(take.filter)
         first.known = world.record.moment
         self._changing = "", first  # the session in which a change was asked for, and to what
@@ -202,7 +206,7 @@ class FaultConsumer:
                 self.connect(broker)
 
     def change(self, filter: str) -> None:
-        if self._ended or self.taking.ending != NEVER:
+        if self.beginning is not None or self._ended or self.taking.ending != NEVER:
             return
         self._wish(filter)
         self._ask()
@@ -224,7 +228,7 @@ class FaultConsumer:
             halts[-1] = halts[-1][0], self.world.record.tick()
 
     def rewind(self) -> None:
-        if self.taking.ending == NEVER:
+        if self.beginning is None and self.taking.ending == NEVER:
             self.taking.rewound = True
             self._rewinds += 1
             self._ask()
@@ -282,6 +286,8 @@ class FaultConsumer:
             case Attached():
                 if session == self.session:
                     self.attached = True
+                    if self.beginning is not None:
+                        self.beginning.attached(session, world.stations[self.sessions[session]])
                     self._is_halted, self._halting = answer.paused, None
                     self._ask()
             case Paused() | Sought():
@@ -401,6 +407,7 @@ class FaultConsumer:
                 found.append(f"{self.name} has not been told that it has ended")
             return found
         open_ends = {
+            "has not had all current documents": self.beginning is not None and not self.beginning.done,
             "is not attached": not self.attached,
             "has not been told that it is ready": taking.ready == NEVER,
             "has not been told that its filter has changed": taking.wishes[-1].known == NEVER,

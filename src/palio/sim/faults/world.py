@@ -22,12 +22,22 @@ from zlib import crc32
 import msgspec
 
 from palio.routing.configuration import Configuration
+from palio.routing.documents.current import with_documents
 from palio.routing.durable.alarm import ABANDON
 from palio.routing.durable.desk import DurableSettings
-from palio.routing.durable.effects import Append, Hand, ReportForgotten, ReportGap, Spool, Trim
+from palio.routing.durable.effects import (
+    Append,
+    Hand,
+    KeyedRecord,
+    ReportForgotten,
+    ReportGap,
+    Spool,
+    StoreEffect,
+    Trim,
+)
 from palio.routing.effects import CloseLink, Deliver, Reply, Send, SetTimer
 from palio.routing.facts import Facts
-from palio.routing.occurrences import Close, LinkDown, LinkUp, Open, StoreMessage
+from palio.routing.occurrences import Close, LinkDown, LinkUp, Open, Stored, StoreMessage
 from palio.routing.router import Router
 from palio.sim.faults.company import Company
 from palio.sim.faults.disk import Disk
@@ -50,6 +60,7 @@ RouterMaker = Callable[..., Router]
 
 _REDIAL = 0.4  # seconds until two brokers try to connect again
 _MOST_TOGETHER = 8  # writes that reach a disk together
+_FAR = 3_600.0  # seconds; what is still to happen that much later is of no interest
 _LOOK_EVERY = 16  # messages between two looks at what is in memory
 
 
@@ -143,10 +154,15 @@ class World:
 
     @property
     def _is_silent(self) -> bool:
-        """Whether nothing is left but timers that count no more, or that watch who has no taker."""
-        for _, _, do, arguments in self.queue:
+        """Whether nothing is left but timers that count no more, or that watch who has no taker.
+
+        A broker gives itself a day to keep documents, so it may be woken a day after it has.
+        """
+        for time, _, do, arguments in self.queue:
             if do != self._timer:
                 return False
+            if time > self.now + _FAR:
+                continue
             station, life, (name, number, at) = arguments
             if life == station.life and station.timers.get(name) == (number, at) and name != ABANDON:
                 return False
@@ -173,6 +189,8 @@ class World:
         if station.incarnation > 1:
             self.note(station.name, "begins anew")
         self._do(station, station.router.on_timer, "begin")
+        if self.clients is not None:
+            self.clients.began(station)
         for wire in station.wires.values():
             self.after(_REDIAL * self.chance("dial", wire.number, station.incarnation), self.connect, wire)
 
@@ -379,9 +397,22 @@ class World:
                 check_trim(self, station, effect)
             elif kind is Spool and effect.filter is not None:
                 station.hosted.add(effect.name)
-            station.disk.queue.append(effect)
-            if not station.writing:
-                self._write_next(station)
+            elif kind is Append:
+                effect = with_documents(effect)
+            self._write(station, effect)
+
+    def _write(self, station: FaultyStation, effect: StoreEffect) -> None:
+        station.disk.queue.append(effect)
+        if not station.writing:
+            self._write_next(station)
+
+    def keep(
+        self, station: FaultyStation, records: tuple[KeyedRecord, ...], then: Callable[[bool], None]
+    ) -> None:
+        """Write records; `then` is told whether they are on disk, unless the broker crashes before."""
+        self._number += 1
+        station.keeping[-self._number] = then
+        self._write(station, Append(-self._number, (), "", records))
 
     def _set_timer(self, station: FaultyStation, name: str, at: float) -> None:
         self._number += 1
@@ -430,6 +461,9 @@ class World:
         """What is first in the queue of a disk has been done. Returns what the broker is to be told."""
         effect = station.disk.queue[0]
         message = station.disk.complete()
+        if type(effect) is Append and effect.token in station.keeping:
+            self.after(0.0, station.keeping.pop(effect.token), type(message) is Stored)
+            return None
         if type(effect) is Append:  # nothing else adds to a journal
             self.observe(station)
             if self.trace:
