@@ -1,7 +1,7 @@
 """Worked examples of publish/subscribe for XML content: cards of products with a brand, a supplier, a price.
 
-Each is named by its number in the specification of its source. Those about subscribing and current documents
-have modules of their own; A10 (the same through files and SOAP) is tested with the bindings.
+Each is named by its number in the specification of its source. Those about subscribing and current documents,
+and A10 (the same through files and SOAP) have modules of their own.
 """
 
 from __future__ import annotations
