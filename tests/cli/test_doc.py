@@ -5,17 +5,21 @@ from __future__ import annotations
 import json
 
 import palio
-from tests.broker.documents.cards import CARD, PRICE, card
+from tests.broker.documents.cards import PRICE, card, know_cards
 
 
 def publish(live, *documents):
     async def work():
-        live.broker.documents.readers.tell([CARD])
+        await know_cards(live.broker)
         async with palio.connect(f"palio://{live.server}") as client:
             for one in documents:
                 await client.publish_document(one)
 
     live.do(work())
+
+
+def rows_of(result):
+    return [json.loads(line) for line in result.stdout.splitlines()]
 
 
 def test_current_documents_are_shown_listed_and_withdrawn(command, live):
@@ -27,7 +31,18 @@ def test_current_documents_are_shown_listed_and_withdrawn(command, live):
     assert listed == ["c1", "c2"]
     shown = command("doc", "ls", "--filter", f"`{PRICE}` < 3")
     assert ("c2" in shown.stdout, "c1" in shown.stdout, "1 document." in shown.stderr) == (True, False, True)
-    assert command("doc", "ls", "other").exit_code == 1
+    for text in ("card.price < 3", 'xpath("/c:card/c:price") < 3', "card.price < 1 or card.price = 2"):
+        assert [row["key"] for row in rows_of(command("doc", "ls", "card", "--filter", text, "--json"))] == [
+            "c2"
+        ]
+    everywhere = command("doc", "ls", "--filter", "family card where card.price < 3", "--json")
+    assert [row["key"] for row in rows_of(everywhere)] == ["c2"]
+    for words in (("ls", "kard"), ("get", "kard", "c1"), ("ls", "kard", "--filter", "price < 3")):
+        absent = command("doc", *words)
+        assert (absent.exit_code, "no family of documents called 'kard'; there are card" in absent.stderr) == (
+            1,
+            True,
+        )
     absent = command("doc", "get", "card", "c9")
     assert (absent.exit_code, "no current document" in absent.stderr) == (1, True)
     assert command("doc", "get", "card", "c1", "--at-least", "3").exit_code == 3

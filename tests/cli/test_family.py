@@ -87,6 +87,11 @@ def test_what_is_wrong_is_told_and_nothing_is_added(command, arguments, code, sa
     assert rows(command("family", "ls", "--json")) == []
 
 
+def test_the_place_of_a_mistake_in_a_path_is_shown(command, live, folder):
+    wrong = command(*ADD, "--path", "/card/price[")
+    assert wrong.stderr.splitlines()[1:] == ["  /card/price[", "              ^"]
+
+
 def test_a_family_that_is_there_or_not_there(command, live, folder):
     assert command(*ADD).exit_code == 0
     again = command(*ADD)

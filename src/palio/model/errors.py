@@ -153,12 +153,17 @@ class FilterSyntaxError(FilterError):
         advice = f" {self.suggestion}" if self.suggestion else ""
         return f"Column {self.column}: {self.problem}{advice}"
 
-    def pointer(self, width: int = 72) -> str:
+    def pointer(self) -> str:
         """The part of the text around the mistake, with a mark under it."""
-        at = self.column - 1
-        start = max(0, at - width // 2)
-        line = self.text[start : start + width].replace("\n", " ").replace("\t", " ")
-        return f"{line}\n{' ' * (at - start)}^"
+        return pointer(self.text, self.column)
+
+
+def pointer(text: str, column: int, width: int = 72) -> str:
+    """The part of a text around a column, which counts from 1, with a mark under it."""
+    at = column - 1
+    start = max(0, at - width // 2)
+    line = text[start : start + width].replace("\n", " ").replace("\t", " ")
+    return f"{line}\n{' ' * (at - start)}^"
 
 
 class FilterTooLarge(FilterError, kw_only=True):

@@ -90,4 +90,6 @@ async def test_xml_data_of_an_event_are_a_document_if_there_is_a_family(body, me
 async def test_what_is_wrong_is_told(path, body, media_type, status, error):
     async with calling() as (broker, session):
         await know_cards(broker.running)
-        await problem(await sent(session, path, body, media_type), status, error)
+        told = await problem(await sent(session, path, body, media_type), status, error)
+        if error == "WrongMediaType":
+            assert told["detail"].endswith("With curl: -H 'Content-Type: application/xml'.")

@@ -125,6 +125,12 @@ async def test_over_http_pages_lead_to_each_document():
                 break
             asked["after"] = page["onward"]
         assert found == [(f"c%2F{n}", float(n), card(f"c/{n}", price=n)) for n in range(1, 5)]
+        await know_cards(broker.running)
+        for asked in ({}, {"filter": "card.price < 2"}, {"filter": 'xpath("/c:card/c:price") < 2 or false'}):
+            page = await (await session.get("/documents/card", params=asked)).json()
+            prices = [one["attributes"][PRICE] for one in page["documents"]]
+            assert prices == ([0.0, 1.0] if asked else [0.0, 1.0, 2.0, 3.0, 4.0])
+        await problem(await session.get("/documents/kard"), 404, "UnknownFamily")
         await problem(await session.get("/documents?limit=0"), 400, "WrongParameter")
         await problem(await session.get("/documents?filter=price+>"), 400, "FilterSyntaxError")
 

@@ -26,10 +26,12 @@ from palio.broker.documents.errors import (
     WrongDocumentQuestion,
 )
 from palio.broker.documents.keeping import DocumentKeeper
+from palio.broker.documents.requests import require_sees
 from palio.broker.documents.retroactive import RetroactiveBeginnings
 from palio.broker.extension import Extension, ExtensionRequest, Route
 from palio.broker.gateway.openapi import COMMON, Given, Operation, Parameter, good
 from palio.broker.gateway.parameters import read_number
+from palio.documents.reserved import FAMILY
 from palio.language import DIALECTS, PALIO, read_filter, require_dialect
 from palio.language.selections import needs_families
 from palio.model.cloudevents import flat_content_of
@@ -123,23 +125,31 @@ GET = Operation(
     answers={200: Given("The document.", {XML: str}, _HEADERS), 304: Given("It is still the same.")},
     problems=(400, 404, 410, 501, *COMMON),
 )
+_SELECTED = (
+    Parameter("filter", str, "What is wanted; without it all that may be seen."),
+    Parameter(
+        "dialect",
+        Annotated[str, Meta(extra_json_schema={"default": PALIO, "enum": list(DIALECTS)})],
+        "What the filter is written in.",
+    ),
+    Parameter("after", str, "`onward` of the page before."),
+    Parameter("limit", _Count, f"So many at the most; by default {USUAL}."),
+    _AT_LEAST,
+    _WAIT,
+)
 LIST = Operation(
     summary="The current documents that a filter selects",
     description="What is known of them; the documents themselves are where `href` says.",
-    parameters=(
-        Parameter("filter", str, "What is wanted; without it all that may be seen."),
-        Parameter(
-            "dialect",
-            Annotated[str, Meta(extra_json_schema={"default": PALIO, "enum": list(DIALECTS)})],
-            "What the filter is written in.",
-        ),
-        Parameter("after", str, "`onward` of the page before."),
-        Parameter("limit", _Count, f"So many at the most; by default {USUAL}."),
-        _AT_LEAST,
-        _WAIT,
-    ),
+    parameters=_SELECTED,
     answers=good("Some of them, and where to go on.", DocumentsShown),
     problems=(400, 501, *COMMON),
+)
+LIST_FAMILY = Operation(
+    summary="The current documents of a family",
+    description="As all documents are listed. The filter may say the family's short names and XPaths alone.",
+    parameters=(_FAMILY, *_SELECTED),
+    answers=good("Some of them, and where to go on.", DocumentsShown),
+    problems=(400, 404, 501, *COMMON),
 )
 
 
@@ -163,6 +173,7 @@ class KnowledgeBase:
             name="knowledge base",
             routes=(
                 Route("GET", "/documents", self._list_shown, LIST, reads=True, link=link),
+                Route("GET", "/documents/{family}", self._list_shown, LIST_FAMILY, reads=True),
                 Route("GET", one, self._get_shown, GET, reads=True),
             ),
             requests=(
@@ -225,12 +236,18 @@ class KnowledgeBase:
     async def _list_shown(self, call: Call) -> DocumentsShown:
         from palio.broker.gateway.selections import plain_text  # noqa: PLC0415 (only with HTTP)
 
-        given = _question_of(call, LIST)
+        given, family = _question_of(call, LIST), call.path.get("family")
+        if family is not None and "filter" in given and given.get("dialect", PALIO) == PALIO:
+            given["filter"] = f"family {family} where ({given['filter']})"
         if needs_families(given.get("filter", "")):
             given["filter"] = await plain_text(given["filter"], call.enter, given.get("dialect", PALIO))
         question = _converted(given, SelectionQuestion, parameters=True)
         wanted = read_wanted_filter(question)
+        if family is not None:
+            wanted = wanted.intersect(Filter.template({FAMILY: family})).require_satisfiable()
         page = await self.select(question, wanted, call.principal)
+        if family is not None and not page.documents:
+            require_sees(self._broker.documents.families, call.principal, family)
         return await asyncio.to_thread(_shown_page, page)
 
     # Both

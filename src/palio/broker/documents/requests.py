@@ -163,11 +163,16 @@ class FamilyRequests:
     # Who may see what
 
     def require_sees(self, principal: Principal, name: str) -> None:
-        """Raises `UnknownFamily` for one that is not there, or that is not for these eyes."""
-        if not may_see(principal, name):
-            names = [one for one in self._registry.names() if may_see(principal, one)]
-            raise UnknownFamily(name, tuple(names[:20]))
-        self._registry.known(name)
+        """Raises `UnknownFamily`."""
+        require_sees(self._registry, principal, name)
+
+
+def require_sees(registry: FamilyRegistry, principal: Principal, name: str) -> None:
+    """Raises `UnknownFamily` for a family that is not there, or that is not for these eyes."""
+    if not may_see(principal, name):
+        names = [one for one in registry.names() if may_see(principal, one)]
+        raise UnknownFamily(name, tuple(names[:20]))
+    registry.known(name)
 
 
 def may_see(principal: Principal, name: str) -> bool:

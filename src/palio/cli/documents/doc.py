@@ -34,6 +34,7 @@ from palio.client.errors import RequestRefused
 from palio.client.publishing import Confirmation
 from palio.documents.reserved import FAMILY, KEY, REVISION, WITHDRAWN
 from palio.language import PALIO, read_filter
+from palio.language.selections import is_selection
 from palio.model.amounts import size_text
 from palio.model.cloudevents import flat_content_of
 from palio.model.errors import PalioError
@@ -43,6 +44,7 @@ from palio.model.notification import Notification
 
 app = command_group("palio doc get card c1", "palio doc ls card", "palio doc history card c1 --diff")
 
+EVERYTHING = "true"
 FamilyName = Annotated[str, argument("FAMILY", "The family that it belongs to.")]
 DocumentKey = Annotated[str, argument("KEY", "Its key: the values of the key paths, joined by slashes.")]
 AtLeast = Annotated[
@@ -93,26 +95,31 @@ def get(
 @app.command(
     "ls",
     epilog=help_epilog(
-        "palio doc ls card", "palio doc ls card --filter '`/card/price` < 10'", "palio doc ls --json"
+        "palio doc ls card", "palio doc ls card --filter 'card.price < 10'", "palio doc ls --json"
     ),
 )
 def ls(
     family: Annotated[str | None, argument("[FAMILY]", "Only those of this family.")] = None,
     *,
     server: Server = None,
-    filter_text: Annotated[str, option("FILTER", "Only what it selects.", "--filter")] = "true",
+    filter_text: Annotated[str, option("FILTER", "Only what it selects.", "--filter")] = EVERYTHING,
     dialect: Dialect = PALIO,
     at_least: AtLeast = None,
     as_json: AsJson = False,
 ) -> None:
     """List the current documents that you may see, by families and keys.
 
+    Beside a family, --filter may say its short names and XPaths alone.
     Exits with 1 if there is none.
     """
-    filter = read_filter(filter_text, dialect).require_satisfiable()
-    if family is not None:
-        filter = filter.intersect(Filter.template({FAMILY: family})).require_satisfiable()
-    shown = run(_list(server, filter, _confirmation(at_least), as_json=as_json))
+    filter: str | Filter = filter_text
+    if family is not None and dialect == PALIO and filter_text != EVERYTHING:
+        filter = f"family {family} where ({filter_text})"
+    elif not (dialect == PALIO and is_selection(filter_text)):
+        filter = read_filter(filter_text, dialect).require_satisfiable()
+        if family is not None:
+            filter = filter.intersect(Filter.template({FAMILY: family})).require_satisfiable()
+    shown = run(_list(server, filter, family, _confirmation(at_least), as_json=as_json))
     if not shown:
         raise typer.Exit(ExitCode.NO)
 
@@ -163,11 +170,11 @@ def withdraw(family: FamilyName, key: DocumentKey, *, server: Server = None, yes
 
 @contextmanager
 def _none_is_no() -> Iterator[None]:
-    """That there is no such document is said, and no error."""
+    """That there is no such document, or family, is said, and no error."""
     try:
         yield
     except RequestRefused as refused:
-        if refused.error not in ("NoSuchDocument", "DocumentWithdrawn"):
+        if refused.error not in ("NoSuchDocument", "DocumentWithdrawn", "UnknownFamily"):
             raise
         say(refused.reason)
         raise typer.Exit(ExitCode.NO) from None
@@ -176,19 +183,34 @@ def _none_is_no() -> Iterator[None]:
 async def _get(server: str | None, family: str, key: str, at_least: Confirmation | None) -> Event:
     async with connected(server) as client:
         with _none_is_no():
-            return await client.document(family, key, at_least=at_least)
+            try:
+                return await client.document(family, key, at_least=at_least)
+            except RequestRefused as refused:
+                if refused.error == "NoSuchDocument":
+                    await client.families.show(family)  # there may not even be such a family
+                raise
 
 
-async def _list(server: str | None, filter: Filter, at_least: Confirmation | None, *, as_json: bool) -> int:
+async def _list(
+    server: str | None,
+    filter: str | Filter,
+    family: str | None,
+    at_least: Confirmation | None,
+    *,
+    as_json: bool,
+) -> int:
     shown = 0
     found: list[Event] = []
     async with connected(server) as client:
-        async for event in client.documents(filter, at_least=at_least):
-            shown += 1
-            if as_json:
-                write_json(_known(event))
-            else:
-                found.append(event)
+        with _none_is_no():
+            async for event in client.documents(filter, at_least=at_least):
+                shown += 1
+                if as_json:
+                    write_json(_known(event))
+                else:
+                    found.append(event)
+            if not shown and family is not None:
+                await client.families.show(family)  # that there is none is said
     if found:
         _show(found)
     if not as_json:

@@ -13,7 +13,7 @@ import sys
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
-from palio.model.errors import FilterSyntaxError, PalioError
+from palio.model.errors import PalioError, pointer
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -115,8 +115,9 @@ def complaint(error: PalioError, place: str = "", *, colour: str = "red") -> Tex
 
     text = Text(f"{place}: " if place else "", style="bold")
     text.append(printable(str(error)), style=f"not bold {colour}")
-    if isinstance(error, FilterSyntaxError):
-        line, mark = error.pointer().split("\n")
+    wrong, column = error.fields.get("text"), error.fields.get("column")  # also of what a broker has refused
+    if isinstance(wrong, str) and isinstance(column, int):
+        line, mark = pointer(wrong, column).split("\n")
         text.append(f"\n  {printable(line)}", style="not bold")
         text.append(f"\n  {mark}", style=f"bold {colour}")
     return text

@@ -37,7 +37,8 @@ class WrongMediaType(PalioError):
 
     def sentence(self, expected: str) -> str:
         this = repr(self.media_type) if self.media_type else "of no named type"
-        return f"This is {this}, and should be {expected}. With curl: --json, or -H 'Content-Type: {JSON}'."
+        some = f"--json, or -H 'Content-Type: {JSON}'" if JSON in expected else f"-H 'Content-Type: {expected}'"
+        return f"This is {this}, and should be {expected}. With curl: {some}."
 
 
 def _expected(formats: tuple[Format, ...]) -> str:
