@@ -80,6 +80,9 @@ class Watched(World):
                 sequences = [envelope.sequence for envelope in waiting.buffer]
                 assert sequences == sorted(sequences), "invariant 6"
                 assert not sequences or sequences[0] > max(one.position[origin], waiting.target), "invariant 6"
+                if one.state is HomeState.BEHIND:
+                    assert not sequences, "invariant 5"
+                    assert waiting.target <= self.disks[origin].head, "invariant 10"
             assert len(one.outbox) + one.spooling <= SETTINGS.outbox + SETTINGS.page, "invariant 7"
 
 
@@ -116,10 +119,10 @@ def test_they_hold_whatever_happens(seed):
 
 def test_code_and_tests_refer_to_each_of_them():
     text = subscription.__doc__
-    numbers = {int(found) for found in re.findall(r"^(\d)\. \*", text, re.MULTILINE)}
-    assert numbers == set(range(1, 10))
+    numbers = {int(found) for found in re.findall(r"^(\d+)\. \*", text, re.MULTILINE)}
+    assert numbers == set(range(1, 11))
     elsewhere = [path for path in SOURCE.rglob("*.py") if path.name != "subscription.py"]
     for place in (elsewhere, [Path(__file__)]):
         said = " ".join([path.read_text() for path in place])
-        groups = re.findall(r"[Ii]nvariants? ((?:\d(?:, | and )?)+)", said)
-        assert {int(one) for group in groups for one in re.findall(r"\d", group)} == numbers
+        groups = re.findall(r"[Ii]nvariants? ((?:\d+(?:, | and )?)+)", said)
+        assert {int(one) for group in groups for one in re.findall(r"\d+", group)} == numbers

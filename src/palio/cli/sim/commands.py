@@ -118,6 +118,9 @@ def soak(
     flipped_bits: Annotated[
         bool, flag("--flipped-bits", "With --faults: in all runs bits flip on disks, in what is there.")
     ] = False,
+    flapping_links: Annotated[
+        bool, flag("--flapping-links", "With --faults: in all runs links come and go all the time.")
+    ] = False,
     documents: Annotated[
         bool, flag("--documents", "With --faults: documents are published, kept, and begun with.")
     ] = False,
@@ -140,10 +143,11 @@ def soak(
         return
     if faults:
         kinds = {"even": even, "older": older_disks, "flipped": flipped_bits, "documents": documents}
+        kinds["flapping"] = flapping_links
         soak_faults(first, seeds, workers, keep_going=keep_going, as_json=as_json, reach=reach, **kinds)
         return
-    if even or reach or older_disks or flipped_bits or documents:
-        theirs = "--even, --older-disks, --flipped-bits, --documents and --reach"
+    if even or reach or older_disks or flipped_bits or flapping_links or documents:
+        theirs = "--even, --older-disks, --flipped-bits, --flapping-links, --documents and --reach"
         raise typer.BadParameter(f"{theirs} are for runs with faults: add --faults.")
     flags = " --keep-going" * keep_going
     manner = Manner(praise="no violation", keep_going=keep_going, as_json=as_json, flags=flags)

@@ -53,6 +53,7 @@ def soak_faults(
     even: bool,
     older: bool,
     flipped: bool,
+    flapping: bool,
     documents: bool,
     reach: bool,
 ) -> None:
@@ -65,12 +66,14 @@ def soak_faults(
         + " --even" * even
         + " --older-disks" * older
         + " --flipped-bits" * flipped
+        + " --flapping-links" * flapping
         + " --documents" * documents
         + " --keep-going" * keep_going
         + " --reach" * reach,
     )
     reckoning = Reckoning()
-    kinds = {"even": even, "older": older, "flipped": flipped, "documents": documents, "measured": reach}
+    kinds = {"even": even, "older": older, "flipped": flipped, "flapping": flapping, "documents": documents}
+    kinds["measured"] = reach
     results = _reckoned(soak(first, seeds, workers, **kinds), reckoning)
     tally, ending = soak_through(results, first, seeds, manner)
     if ending is not None and not as_json:

@@ -24,6 +24,7 @@ from palio.routing.durable.home.handing import HandingOut
 from palio.routing.durable.home.homes import Homes
 from palio.routing.durable.home.lifecycle import Lifecycle
 from palio.routing.durable.home.namesakes import Namesakes
+from palio.routing.durable.home.reading import JournalReads
 from palio.routing.durable.home.relocation import Relocation
 from palio.routing.durable.home.room import Room
 from palio.routing.durable.home.spool import Spooling
@@ -119,11 +120,12 @@ class DurableParts:
         self.steering = Steering(*home, takers, settling)
         self.spooling = spooling = Spooling(*home, handing, room, settling)
         self.changes = changes = FilterChanges(*home, around.filters, handing, spooling, settling)
-        self.catching_up = catching_up = CatchingUp(
-            *home, spooling, changes, takers, room, letters, forks, settling, tick
+        self.reading = reading = JournalReads(
+            *home, spooling, changes, takers, room, letters, forks, tick, first
         )
+        self.catching_up = catching_up = CatchingUp(desk, homes, room, reading, forks, settling)
         self.lifecycle = lifecycle = Lifecycle(
-            *home, spooling, changes, catching_up, takers, endings, retention, letters, settling, tick
+            *home, spooling, changes, takers, endings, retention, letters, settling, tick
         )
         self.namesakes = namesakes = Namesakes(desk, homes, lifecycle, letters, endings)
         # What asks and answers

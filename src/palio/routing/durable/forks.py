@@ -46,7 +46,9 @@ class JournalForks:
         if lineage and position < head.begins:
             self._name(durable, head.lineage, origin, (position, head.begins))
         if head.lineage:
-            durable.heads[origin] = head.head
+            # What was said earlier in the same life may be heard later.
+            before = durable.heads.get(origin, 0) if lineage == head.lineage else 0
+            durable.heads[origin] = max(head.head, before)
             if lineage != head.lineage:
                 durable.lineages[origin] = head.lineage
                 durable.unwritten.add(origin)

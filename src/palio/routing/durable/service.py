@@ -68,7 +68,7 @@ class Service:
         }
         parts.handlers |= {
             letters.Fetch: parts.serving.fetch,
-            letters.Page: parts.catching_up.fetched,
+            letters.Page: parts.reading.fetched,
             letters.Count: parts.serving.count,
             letters.Counted: parts.history.counted,
             letters.Browse: parts.serving.browse,
@@ -161,7 +161,7 @@ class Service:
         if parts.desk.settings.keep:
             parts.retention.trim()  # what is old enough, also if there is no reader at all
         parts.going_live.again()
-        waiting = parts.catching_up.fetch_again() | parts.relocation.again() | parts.history.again()
+        waiting = parts.reading.again() | parts.relocation.again() | parts.history.again()
         waiting |= parts.introductions.look() | parts.absence.again()
         if waiting or parts.going_live.is_under_way:
             parts.tick.set()

@@ -181,6 +181,13 @@ class FaultRecord:
         self.dead: dict[str, set[Name]] = {}  # at the end: the dead letters of each subscription
         self.lines: list[StoryLine] = []
 
+    def lags(self) -> list[float]:
+        """How long after it was published each event came to each subscription for the first time."""
+        first: dict[tuple[str, int], float] = {}
+        for handing in self.handings:
+            first.setdefault((handing.name, number_of(handing.envelope)), handing.time - handing.envelope.time)
+        return list(first.values())
+
     def tick(self) -> int:
         self.moment += 1
         return self.moment

@@ -119,6 +119,8 @@ class _Drawing:
                 yield from self._partition()
             for _ in range(scenario.lags):
                 yield self._lag()
+            if scenario.flapping:
+                yield from self._flap()
         for _ in range(scenario.full_disks):
             yield steps.Full(time=self._time(), broker=self._broker(), seconds=self._span())
         for _ in range(scenario.slow_disks):
@@ -320,6 +322,17 @@ class _Drawing:
     def _cut(self) -> steps.Step:
         links = (self._chance.randrange(len(self._layout.links)),)
         return steps.Cut(time=self._time(), links=links, seconds=self._span(), noticed=self._noticed())
+
+    def _flap(self) -> Iterator[steps.Step]:
+        """One link after the other is cut, and connected again: each is a change of the network."""
+        scenario, links = self._scenario, range(len(self._layout.links))
+        chance, time = Random(f"faults flapping {scenario.seed}"), 0.0
+        while time < scenario.length:
+            noticed = chance.uniform(0.0, 0.05), chance.uniform(0.0, 0.05)
+            yield steps.Cut(
+                time=time, links=(chance.choice(links),), seconds=scenario.flapping, noticed=noticed
+            )
+            time += 2 * scenario.flapping
 
     def _noticed(self) -> tuple[float, float]:
         chance = self._chance

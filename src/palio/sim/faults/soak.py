@@ -26,6 +26,7 @@ _EVEN = 0.25  # the share of runs that are not mixed
 _OLDER = 0.1  # the share of runs in which disks come back older than they were
 _FLIPPED = 0.1  # the share of runs in which bits flip on disks
 _FORGETTING = 0.1  # the share of runs in which brokers forget those that are away for too long
+_FLAPPING = 0.1  # the share of runs in which links come and go all the time
 _GROUPS = 0.5  # the share of runs in which several writes reach a disk together
 _HOMING = 0.3  # of these, the share in which a former home has such a disk
 _FIRST_KNOTS = tuple(word for word in KNOTS if word not in ("roaming", "homing"))
@@ -47,8 +48,16 @@ def drawn(seed: int) -> FaultScenario:
         scenario = with_flipped_bits(scenario)
     if Random(f"faults forgetting {seed}").random() < _FORGETTING:
         scenario = with_forgetting(scenario)
+    if Random(f"faults flapping links {seed}").random() < _FLAPPING:
+        scenario = with_flapping_links(scenario)
     groups = Random(f"faults groups {seed}").random() < _GROUPS
     return msgspec.structs.replace(scenario, groups=groups)
+
+
+def with_flapping_links(scenario: FaultScenario) -> FaultScenario:
+    """A scenario in which links change faster than everyone can agree on an epoch, or hardly slower."""
+    every = Random(f"faults how fast {scenario.seed}").choice((0.05, 0.1, 0.25, 0.5))
+    return msgspec.structs.replace(scenario, flapping=every)
 
 
 def with_flipped_bits(scenario: FaultScenario) -> FaultScenario:
@@ -177,6 +186,7 @@ def soak_one(
     even: bool = False,
     older: bool = False,
     flipped: bool = False,
+    flapping: bool = False,
     documents: bool = False,
     measured: bool = False,
 ) -> FaultSoaked:
@@ -184,6 +194,7 @@ def soak_one(
     scenario = drawn_evenly(seed) if even else drawn(seed)
     scenario = with_older_disks(scenario) if older else scenario
     scenario = with_flipped_bits(scenario) if flipped else scenario
+    scenario = with_flapping_links(scenario) if flapping else scenario
     scenario = with_documents(scenario) if documents else scenario
     reach = FaultReach() if measured else None
     run = simulate(scenario, reach=reach)
@@ -205,13 +216,16 @@ def soak(
     even: bool = False,
     older: bool = False,
     flipped: bool = False,
+    flapping: bool = False,
     documents: bool = False,
     measured: bool = False,
 ) -> Iterator[FaultSoaked]:
     """The scenarios of `count` seeds from `first` on, in their order, on so many processes.
 
     With `older`, disks come back older than they were in all of them, and not only in some; with `flipped`,
-    bits flip on disks; with `documents`, documents are published, kept and begun with.
+    bits flip on disks; with `flapping`, links come and go all the time; with `documents`, documents are
+    published, kept and begun with.
     """
-    one = partial(soak_one, even=even, older=older, flipped=flipped, documents=documents, measured=measured)
+    kinds = {"even": even, "older": older, "flipped": flipped, "flapping": flapping, "documents": documents}
+    one = partial(soak_one, **kinds, measured=measured)
     return in_order(one, range(first, first + count), workers)

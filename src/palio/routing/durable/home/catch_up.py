@@ -1,6 +1,7 @@
-"""Catching up: durable subscriptions are brought up to date when all have answered.
+"""Catching up: what durable subscriptions have missed becomes known when brokers say how far journals are.
 
-See `subscription` for how a subscription becomes live, `going_live` for how all of them are brought there.
+See `subscription` for how a subscription becomes live, `going_live` for how all of them are brought there, and
+`reading` for how what they have missed is read.
 """
 
 from __future__ import annotations
@@ -8,22 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from palio.protocol.durable.letters import Fetch, Page
-from palio.protocol.durable.lineage import JournalGap, agrees
+from palio.protocol.durable.lineage import JournalGap
 from palio.protocol.durable.peers import Head
 from palio.protocol.durable.subscriptions import DurableReady
 from palio.routing.durable import shortcuts
 from palio.routing.durable.alarm import Alarm
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.forks import JournalForks
-from palio.routing.durable.home.filter_change import FilterChanges
 from palio.routing.durable.home.homes import Homes
+from palio.routing.durable.home.reading import JournalReads
 from palio.routing.durable.home.room import Room
-from palio.routing.durable.home.spool import Spooling
 from palio.routing.durable.home.subscription import CatchUp, Durable, HomeState, JournalPlace
-from palio.routing.durable.home.takers import Takers
-from palio.routing.durable.home.writing import Writing
-from palio.routing.durable.network.unicast import Unicast
 
 # A new subscription that begins with what is published from now on has this for the time of its beginning,
 # until its position is known.
@@ -34,23 +30,15 @@ FROM_NOW = -1.0
 class CatchingUp:
     """Catch-up of the durable subscriptions here: what each has missed, and has to fetch from journals.
 
-    `settling` is set when one is to be brought up to date, `tick` when a page is waited for.
+    `settling` is set when one is to be brought up to date.
     """
 
     _desk: Desk
     _homes: Homes
-    _writing: Writing
-    _spooling: Spooling
-    _changes: FilterChanges
-    _takers: Takers
     _room: Room
-    _letters: Unicast
+    _reading: JournalReads
     _forks: JournalForks
     _settling: Alarm
-    _tick: Alarm
-
-    def __post_init__(self) -> None:
-        self._fetching: dict[str, str] = {}  # by identity: the names of those that have asked for pages
 
     def behind(self) -> tuple[str, ...]:
         """The names of those that are to be brought up to date, and have room for it."""
@@ -112,119 +100,77 @@ class CatchingUp:
             changing = everyone and name in changes
             if changing:
                 changes[name].agreed = epoch
-            before = durable.gaps
+            news = self._meet(durable, heads)
+            reading, durable.catching_up = durable.catching_up, {}
             for head in heads:
                 origin = head.origin
-                durable.position.setdefault(origin, head.head if first else head.begins)
-                self._forks.meet(durable, head)
-                durable.position[origin] = max(durable.position[origin], head.begins)
-                catching_up = collected.get(origin) or CatchUp(head.head)
+                catching_up = collected.get(origin) or CatchUp()
                 catching_up.reach(head.head)
                 if durable.position[origin] < catching_up.target or catching_up.buffer or changing:
+                    catching_up.go_on_from(reading.get(origin), durable.position[origin])
                     durable.catching_up[origin] = catching_up
+            if not everyone:
+                for origin, one in reading.items():
+                    if all(origin != head.origin for head in heads):
+                        one.away, one.limit = True, 0
+                        durable.catching_up[origin] = one
             if first:
                 durable.since = 0.0
             told = durable.ready_told and durable.position == durable.written_position
-            news = durable.gaps if durable.gaps != before else ()
             if not (shortcuts.TAKEN and told) or first or news:  # otherwise it would write what is written
-                gaps = tuple([gap for gap in news if gap not in before])
-                self._save(durable, dict(durable.position), gaps, everyone=everyone)
-            for origin in list(durable.catching_up):
-                if origin in durable.catching_up:  # a full outbox may have ended it all
-                    self._fetch_next(durable, origin)
+                self._save(durable, dict(durable.position), news, everyone=everyone)
+            self._reading.begin(durable)
+
+    def heard(self, asked: Iterable[tuple[str, str]], heads: tuple[Head, ...]) -> None:
+        """Reads what the journals are known to have, whether or not all have said so in one epoch.
+
+        Those who were asked know these readers, and keep what they have not read (invariant 10).
+        """
+        for identity, name in asked:
+            durable = self._homes.subscriptions.get(name)
+            if durable is None or durable.identity != identity or durable.state is not HomeState.BEHIND:
+                continue
+            change = self._homes.changes.get(name)
+            if (change is not None and change.writing) or not self._room.is_half_empty(durable):
+                continue
+            present = [head for head in heads if self._is_present(durable, head)]
+            if news := self._meet(durable, present):
+                self._reading.save(durable, dict(durable.position), news)
+            for head in present:
+                position = durable.position[head.origin]
+                reading = durable.catching_up.pop(head.origin, None)
+                if position < head.head:
+                    durable.catching_up[head.origin] = catching_up = CatchUp(head.head)
+                    catching_up.go_on_from(reading, position)
+            self._reading.begin(durable)
+
+    def _is_present(self, durable: Durable, head: Head) -> bool:
+        """Whether an origin has said this in no earlier life than what was heard of it before.
+
+        Only the agreement on an epoch shows that of a broker which tells no lineage.
+        """
+        known = durable.lineages.get(head.origin, ())
+        return bool(head.lineage) and (not known or known[-1].number <= head.lineage[-1].number)
+
+    def _meet(self, durable: Durable, heads: Iterable[Head]) -> tuple[JournalGap, ...]:
+        """Positions meet their journals, where a new one begins. Returns what may be missing as of now."""
+        first, before = durable.since == FROM_NOW, durable.gaps
+        for head in heads:
+            origin = head.origin
+            durable.position.setdefault(origin, head.head if first else head.begins)
+            self._forks.meet(durable, head)
+            durable.position[origin] = max(durable.position[origin], head.begins)
+        return tuple([gap for gap in durable.gaps if gap not in before])
 
     def _save(
-        self,
-        durable: Durable,
-        position: dict[str, int],
-        gaps: tuple[JournalGap, ...],
-        *,
-        everyone: bool = False,
+        self, durable: Durable, position: dict[str, int], gaps: tuple[JournalGap, ...], *, everyone: bool
     ) -> None:
-        """Writes from where on everything comes, before anybody relies on it (invariant 3).
-
-        What may be missing as of now goes with it, and is told when it is on disk.
-        """
-        durable.written_position.update(position)
-        places = durable.places(position.items())
+        """Writes from where on everything comes, before anybody relies on it (invariant 3)."""
 
         def stored() -> None:
-            durable.stored_position.update(places)
-            if durable.state is not HomeState.ENDED:
-                self._takers.tell_gaps(durable, gaps)
             if everyone and durable.state is HomeState.LIVE and not durable.ready_told:
                 durable.ready_told = True
                 if durable.taker is not None:
                     self._desk.answer(durable.taker, DurableReady(durable.name))
 
-        filter = self._homes.filter_to_write(durable)
-        more = {"gaps": durable.gaps} if gaps else {}
-        self._writing.subscription(durable, filter, stored, position=tuple(position.items()), **more)
-
-    def _fetch_next(self, durable: Durable, origin: str) -> None:
-        """Fetch the next page of a journal, or go on with what comes live if nothing is missing."""
-        catching_up = durable.catching_up[origin]
-        after = durable.position[origin]
-        if after < catching_up.target:
-            catching_up.limit = 0
-            limit = min(self._desk.settings.page, self._room.left(durable))
-            catching_up.asked_at = self._desk.now
-            if not limit:  # what other origins were asked for will take all the room, or the outbox is full
-                if not any(other.limit for other in durable.catching_up.values()):
-                    self._spooling.no_room(durable)
-                return
-            catching_up.limit = limit
-            narrow = self._desk.scopes.narrow(durable.name, durable.filter)
-            self._fetching[durable.identity] = durable.name
-            fetch = Fetch(durable.identity, narrow, after, catching_up.target, durable.since, limit)
-            self._letters.write(origin, fetch)
-            self._tick.set()
-            return
-        change = self._homes.changes.get(durable.name)
-        if change is None or change.agreed != durable.epoch:
-            del durable.catching_up[origin]
-            self._spooling.drain(durable, catching_up)
-        elif all(durable.position[o] >= one.target for o, one in durable.catching_up.items()):
-            self._changes.write(durable, change)
-
-    def fetched(self, origin: str, page: Page) -> None:
-        """Handles a page of a journal, or that it cannot be read at its origin."""
-        durable = self._homes.subscriptions.get(self._fetching.get(page.reader, ""))
-        if durable is None or durable.identity != page.reader:
-            return  # it is not here any more
-        if page.problem is not None:
-            self._takers.history_missing(durable, origin, page)
-            return
-        if durable.state is not HomeState.LIVE:
-            return
-        catching_up = durable.catching_up.get(origin)
-        if catching_up is None or page.after != durable.position[origin] or page.upto <= page.after:
-            return
-        if not agrees(page.upto, page.incarnation, durable.lineages.get(origin, ())):
-            return  # it was read before the journal came back older, and is asked for again (invariant 9)
-        catching_up.failing_since = None
-        if gaps := self._forks.missing(durable, origin, page):
-            self._save(durable, {}, gaps)  # before it is passed, which is written next
-        durable.position[origin] = page.upto
-        catching_up.limit = 0
-        if page.envelopes:
-            self._spooling.spool(durable, durable.not_known(origin, page.envelopes), origin)
-        if durable.state is HomeState.LIVE:
-            self._fetch_next(durable, origin)
-
-    def fetch_again(self) -> bool:
-        """Retry: fetch again pages that did not come. Returns whether any are missing."""
-        missing = False
-        for durable in self._homes.subscriptions.values():
-            for origin, catching_up in list(durable.catching_up.items()):
-                missing = True
-                if origin not in durable.catching_up:
-                    break  # a full outbox has ended it all
-                asked = catching_up.asked_at
-                if asked is not None and asked + self._desk.settings.tick <= self._desk.now:
-                    self._fetch_next(durable, origin)
-        return missing
-
-    def give_up(self, durable: Durable) -> None:
-        """Forget the fetches for a subscription: no page is for it any more."""
-        self._fetching.pop(durable.identity, None)
+        self._reading.save(durable, position, gaps, stored)

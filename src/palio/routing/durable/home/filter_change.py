@@ -61,7 +61,7 @@ class FilterChanges:
                 change = self._homes.changes.get(name)
                 if change is not None:
                     self.hold(change, change.filter, name)
-                durable.interrupt()
+                durable.stop()
                 self._handing.pump(durable)
                 found = True
         return found

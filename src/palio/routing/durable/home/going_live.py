@@ -3,7 +3,9 @@
 When the network has changed, or a subscription is new, this broker waits a moment for further changes
 (`settling`), lets a *wave* go out (when it ends, everyone in reach knows our filters), and *polls* everyone for
 how far the journals are. If all that happened in one epoch, the subscriptions are complete: what they have
-missed is fetched (`catch_up`), and the rest comes by itself. If not, it is done again.
+missed is fetched (`catch_up`), and the rest comes by itself. If not, it is done again. What was said in
+different epochs is enough to read on (`reading`). So that it is said even if no wave ever ends, everyone is
+also asked at once where one beginning takes the place of another.
 
 Where it stands is a `LiveStage`, and `WAY` says what leads from one to the next. Whatever goes wrong on the way
 leads to another beginning: the alarm is set again, and a beginning takes the place of what is under way.
@@ -14,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 
 import msgspec
 
@@ -99,12 +102,15 @@ class GoingLive:
         names = self._catching_up.behind()
         if not names:
             return
+        in_vain = self.is_under_way and self._epoch != self._topology.epoch
         self._go("settled")
         self._wave += 1
         self._epoch, self._names = self._topology.epoch, names
         self._catching_up.begin_asking(names)
         self._until = self._desk.now + ANSWER_WITHIN * self._desk.settings.tick
         self._tick.set()
+        if in_vain:  # links change faster than everyone can agree
+            self._ask(names)
         self._begin_wave(WaveEnded(self._wave))
 
     def wave_ended(self, ended: WaveEnded) -> None:
@@ -116,19 +122,30 @@ class GoingLive:
             return
         self._go("wave ended")
         self._catching_up.collect(self._names)
-        catching_up = self._catching_up
-        readers, places = catching_up.readers(self._names), catching_up.places(self._names)
+        self._ask(self._names)
+
+    def _ask(self, names: tuple[str, ...]) -> None:
+        """Poll everyone for how far the journals are."""
+        readers, places = self._catching_up.readers(names), self._catching_up.places(names)
         ask = self._polling.ask(
-            readers=tuple(readers), places=places, generations=tuple(readers.values()), then=self._answered
+            readers=tuple(readers),
+            places=places,
+            generations=tuple(readers.values()),
+            then=partial(self._answered, tuple(readers)),
         )
         self._question = ask.number
         self._answering.answer(ask)
 
-    def _answered(self, told: Told) -> None:
+    def _answered(self, asked: tuple[tuple[str, str], ...], told: Told) -> None:
         """Handles the answers to a poll: everyone in reach has said how far its journal is."""
-        if self.stage is not LiveStage.POLL or told.number != self._question:
+        is_present = self.stage is LiveStage.POLL and told.number == self._question
+        agreed = set(told.epochs) == {self._epoch} and self._epoch == self._topology.epoch
+        if not (is_present and agreed):
+            self._namesakes.told_of(told.later, [name for _, name in asked], everyone=False)
+            self._catching_up.heard(asked, told.heads)
+        if not is_present:
             return
-        if set(told.epochs) == {self._epoch} and self._epoch == self._topology.epoch:
+        if agreed:
             self._go("complete")
             everyone = self._topology.known <= {head.origin for head in told.heads}
             self._namesakes.told_of(told.later, self._names, everyone=everyone)

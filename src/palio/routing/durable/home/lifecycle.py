@@ -13,7 +13,7 @@ from palio.routing.durable.alarm import Alarm
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.effects import Recovered, Remove, Subscribed
 from palio.routing.durable.facts import FactKind, values_of
-from palio.routing.durable.home.catch_up import FROM_NOW, CatchingUp
+from palio.routing.durable.home.catch_up import FROM_NOW
 from palio.routing.durable.home.endings import Endings
 from palio.routing.durable.home.filter_change import FilterChanges
 from palio.routing.durable.home.homes import Homes
@@ -39,7 +39,6 @@ class Lifecycle:
     _writing: Writing
     _spooling: Spooling
     _changes: FilterChanges
-    _catching_up: CatchingUp
     _takers: Takers
     _endings: Endings
     _retention: Retention
@@ -108,6 +107,7 @@ class Lifecycle:
         self._takers.tell_taken(durable)
         self._changes.give_up(durable)
         durable.go("asked for")
+        durable.stop()
         durable.moving_to = home
         if not durable.unconfirmed:
             durable.generation += GENERATIONS - 1  # the next home adds 1; all letters to it say the same
@@ -153,7 +153,7 @@ class Lifecycle:
         self._changes.let_go(durable)
         durable.go(event)
         self._homes.remove(durable)
-        self._catching_up.give_up(durable)
+        durable.catching_up.clear()
         self._spooling.drop(durable)
         self._endings.note(durable, None if event == "finished" else durable.moving_to)
         self._desk.effects.append(Remove(self._desk.token(then), durable.name))

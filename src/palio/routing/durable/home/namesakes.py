@@ -86,10 +86,12 @@ class Namesakes:
             homes.setdefault(one.reader, []).append(one)
         for name in names:
             durable = self._homes.subscriptions.get(name)
-            if durable is None or durable.collecting is None:
-                continue  # it is another one of that name
+            if durable is None:
+                continue
             known = homes.get(durable.identity, [])
-            if everyone and durable.unconfirmed and all(one.state == "gone" for one in known):
+            # What collects nothing is another one of that name.
+            asked = durable.collecting is not None
+            if asked and everyone and durable.unconfirmed and all(one.state == "gone" for one in known):
                 durable.unconfirmed = False
                 durable.generation = max([durable.generation, *[one.generation + 1 for one in known]])
             for one in known:

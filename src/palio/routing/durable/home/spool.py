@@ -121,7 +121,7 @@ class Spooling:
 
     def no_room(self, durable: Durable) -> None:
         """Backpressure: what does not fit stays in its journal until there is room, which may be now."""
-        durable.interrupt()
+        durable.stop()
         if self._room.is_half_empty(durable):
             self._settling.set()
 

@@ -112,14 +112,14 @@ class Steering:
             return
         unread = place.passes_over(durable)
         place.begin(durable)
-        durable.interrupt()
+        durable.stop()
 
         def written() -> None:
             if self._homes.subscriptions.get(durable.name) is not durable or durable.state is HomeState.MOVING:
                 problem = NotHome(durable.name)
                 self._desk.answer(session, Refused.of(f"seek {durable.name}", problem, message.number))
                 return
-            durable.interrupt()
+            durable.stop()
             if durable.spooling:  # something came meanwhile
                 self._writing.when_written(durable, written)
             else:

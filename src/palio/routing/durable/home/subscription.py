@@ -20,7 +20,7 @@ What always holds, and what code and tests refer to by number ("invariant 3"):
    would want again after a crash.
 5. *Becoming live.* When everyone in reach knows the filter (a wave) and has then said how far its journal is (a
    poll), all in one epoch, then whatever an origin numbers after that comes live, and what it numbered before
-   can be fetched. Nothing that comes in another epoch is taken.
+   can be fetched. Nothing that comes live in another epoch is taken.
 6. *In order.* From the poll on, and while an origin is being caught up with, what comes live from it waits in a
    bounded buffer: the answers of different origins are not of the same moment, and what was before comes first.
    What does not fit into the buffer is fetched with the rest.
@@ -31,6 +31,10 @@ What always holds, and what code and tests refer to by number ("invariant 3"):
 9. *Of one journal.* A position is one of the journal with a known lineage, or that is not known. What comes is
    of the same lineage: in one epoch a broker does not begin anew, and a page says of which incarnation it is.
    The same sequence may name another event in what waits: the time tells the two apart.
+10. *Reading needs no agreement.* What is behind is read in any epoch (`reading`): a page says all that the
+   filter selects of one journal between two of its sequences, whatever links there are; and what an origin said
+   of its journal in one of its lives stays true, unless its disk comes back older, which the lineage shows.
+   What is live needs agreement, as it is complete only if nothing was lost on the way.
 
 Branches that only save work are marked `shortcuts.TAKEN`; everything is the same without them.
 """
@@ -44,6 +48,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from palio.model.filter import Filter
+from palio.protocol.durable.letters import Fetch
 from palio.protocol.durable.lineage import JournalGap, Lineage, incarnation_of
 from palio.protocol.durable.retry import Retry
 from palio.protocol.envelope import Envelope
@@ -95,12 +100,24 @@ TRANSITIONS: dict[HomeState, dict[str, HomeState]] = {
 
 
 @dataclass(eq=False, repr=False, slots=True)
+class JournalRead:
+    """A read of a journal that is waited for: what was asked of which origin, and when it last was."""
+
+    origin: str
+    fetch: Fetch
+    asked_at: float
+    readers: list[Durable]
+
+
+@dataclass(eq=False, repr=False, slots=True)
 class CatchUp:
     """Catch-up with one origin: what has to be fetched, up to `target`; then what is buffered follows."""
 
-    target: int
-    limit: int = 0  # how many were asked for and have not come
-    asked_at: float | None = None
+    target: int = 0
+    read: JournalRead | None = None  # that is waited for
+    limit: int = 0  # how many that may bring
+    looked_at: float = 0.0  # when it was last tried to read on
+    away: bool = False  # whether the origin was not in reach: what comes is taken, and nothing is asked for
     failing_since: float | None = None  # since when the origin says that it cannot read what is next
     buffer: deque[Envelope] = field(default_factory=deque)
     bytes: int = 0  # that wait there, about
@@ -115,6 +132,17 @@ class CatchUp:
         self.bytes += envelope.notification.body.size
         if len(self.buffer) > MAX_BUFFERED or self.bytes > MAX_BUFFERED_BYTES:
             self.reach(envelope.sequence)
+
+    def go_on_from(self, former: CatchUp | None, position: int) -> None:
+        """Take the place of a former catch-up: a read from this position need not be asked for once more."""
+        if former is not None and former.read is not None and former.read.fetch.after == position:
+            self.read, self.limit, self.failing_since = former.read, former.limit, former.failing_since
+
+    def interrupt(self) -> None:
+        """What waits is in the journal, and is fetched from there: what follows it may be lost on the way."""
+        self.away = False
+        if self.buffer:
+            self.reach(self.buffer[-1].sequence)
 
     def reach(self, target: int) -> None:
         """Fetch at least up to a sequence; what is buffered and not beyond it comes that way."""
@@ -222,12 +250,18 @@ class Durable:
         self.saving = False
 
     def interrupt(self) -> None:
-        """Interrupts live delivery and catch-up: nothing is known to come by itself; all is fetched anew."""
+        """Interrupts live delivery: nothing is known to come by itself. What is being read goes on (10)."""
         if self.state in (HomeState.LIVE, HomeState.BEHIND, HomeState.MOVING):
             self.go("interrupted")
             self.epoch = 0
-            self.catching_up.clear()
             self.collecting = None
+            for catching_up in self.catching_up.values():
+                catching_up.interrupt()
+
+    def stop(self) -> None:
+        """Interrupts live delivery and reading: what was asked for is not wanted any more, or not now."""
+        self.interrupt()
+        self.catching_up.clear()
 
     def buffers(self, origin: str) -> bool:
         """Whether what comes live of an origin waits in a buffer."""

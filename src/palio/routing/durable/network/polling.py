@@ -17,6 +17,10 @@ Invariants of ways:
    about: it may lead nowhere, and it is all that there is between brokers that do not agree on the epoch.
 3. A letter whose way is not known is lost, and whoever wrote it writes again. The broker that has lost it asks
    (`unicast`), whoever wrote it: the writer may know a way up to there, and has no reason to ask.
+4. The *former* way, which was known before the epoch changed, is tried by letters while there is no other, as
+   one that is not sure: most changes are elsewhere, and where links change faster than everyone can be asked
+   nobody would ever know a way. It may run in circles, so what takes it is bounded, and nothing but a letter
+   takes it.
 """
 
 from __future__ import annotations
@@ -71,6 +75,7 @@ class Polling:
         self._latest: dict[str, int] = {}
         # By broker: whether that is doubtful, how far it is, and by which neighbour.
         self._ways: dict[str, tuple[bool, int, str]] = {}
+        self._former: dict[str, str] = {}  # the neighbours by which brokers were reached in former epochs
 
     def ask(
         self,
@@ -142,12 +147,24 @@ class Polling:
         way = self._ways.get(broker)
         return way[2] if way is not None else None
 
+    def former_way_to(self, broker: str) -> str | None:
+        """The neighbour by which a broker was reached before the epoch changed, if there is a link to it."""
+        former = self._former.get(broker)
+        return former if former is not None and former in self._neighbours() else None
+
+    @property
+    def longest_way(self) -> int:
+        """How many hops a way may have that is not one in circles."""
+        return len(self._topology.known)
+
     def is_sure_of(self, broker: str) -> bool:
         """Whether the way to a broker is known, and need not be asked about."""
         return broker in self._neighbours() or (broker in self._ways and not self._ways[broker][0])
 
     def forget_ways(self) -> None:
         """Forget all ways, as the network has changed: they may be longer now, or lead nowhere."""
+        former = self._former | {broker: way for broker, (*_, way) in self._ways.items()}
+        self._former = {broker: way for broker, way in former.items() if broker in self._topology.known}
         self._ways.clear()
 
     def _learn(self, broker: str, distance: int, way: str, *, sure: bool) -> None:

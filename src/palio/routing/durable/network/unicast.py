@@ -1,9 +1,9 @@
 """Unicast: letters from one broker to another, hop by hop, on the ways that polls have shown.
 
-A letter whose way is not known is lost; whoever wrote it writes again. That the way is missing is remembered
-where it is missing, at the writer or on the way, so that a question from there shows it. Only the end of a
-reader is nobody's to repeat, since what has ended is gone: letters about that are kept here until they have
-found their way, or for some ticks after each change of the network.
+A letter whose way is not known, now or in a former epoch, is lost; whoever wrote it writes again. That the way
+is missing is remembered where it is missing, at the writer or on the way, so that a question from there shows
+it. Only the end of a reader is nobody's to repeat, since what has ended is gone: letters about that are kept
+here until they have found their way, or for some ticks after each change of the network.
 """
 
 from __future__ import annotations
@@ -19,8 +19,6 @@ from palio.routing.durable.desk import ANSWER_WITHIN, Desk
 from palio.routing.durable.home.subscription import Durable
 from palio.routing.durable.network.polling import Polling
 from palio.routing.effects import Send
-
-MAX_LETTER_HOPS = 4_096
 
 # By the content of letters: who is handed those that are for this broker, with their senders.
 LetterHandlers: TypeAlias = dict[type, Callable[[str, Any], None]]
@@ -38,7 +36,7 @@ class Unicast:
         self._ending: dict[tuple[str, str], int] = {}  # origins to be told of readers: how often it is tried
 
     def write(self, receiver: str, content: Content) -> bool:
-        """Send a letter to a broker. False if the way to it is not known."""
+        """Send a letter to a broker. False if the way to it is not known: it may get there all the same."""
         letter = Carry(self._desk.broker, receiver, 0, content)
         if receiver == self._desk.broker:
             self.deliver(letter)
@@ -49,7 +47,7 @@ class Unicast:
         """Handles a letter: it is for this broker, or is passed on."""
         if letter.receiver == self._desk.broker:
             self._handlers[type(letter.content)](letter.sender, letter.content)
-        elif letter.hops < MAX_LETTER_HOPS:
+        elif letter.hops < self._polling.longest_way:
             self._send(msgspec.structs.replace(letter, hops=letter.hops + 1))
 
     def _send(self, letter: Carry) -> bool:
@@ -58,6 +56,9 @@ class Unicast:
             self._tick.set()
         way = self._polling.way_to(letter.receiver)
         if way is None:
+            former = self._polling.former_way_to(letter.receiver)
+            if former is not None:
+                self._desk.effects.append(Send(former, letter))
             return False
         self._desk.effects.append(Send(way, letter))
         return True
