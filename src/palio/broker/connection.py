@@ -54,7 +54,8 @@ _WITHOUT_END = 1 << 62
 # Messages of these kinds, of so many bytes at the most, ask nothing about filters, and are handled at once: to
 # let each be interrupted would take some tens of microseconds. Where it is crowded, they bring some hundred
 # events at the most; where nobody waits, it may be more.
-_LIGHT = tuple([b"\xa4type" + msgspec.msgpack.encode(kind) for kind in ("publish", "forward", "acknowledged")])
+_LIGHT_KINDS = ("publish", "publishdocuments", "forward", "acknowledged")
+_LIGHT = tuple([b"\xa4type" + msgspec.msgpack.encode(kind) for kind in _LIGHT_KINDS])
 _LIGHT_BYTES = 8 * 1024
 _LIGHT_BYTES_ALONE = 64 * 1024
 # States in which nothing more is taken from the other end.
@@ -116,7 +117,8 @@ class BrokerConnection(asyncio.Protocol):
         self._held = 0  # bytes of a message that is worked on elsewhere, and behind which all others wait
         # Documents that are being confirmed: by number of the request, how many events were made of each.
         self.made: dict[int, tuple[int, ...]] = {}
-        self._due: Callable[[Meter], None] | None = None  # how it goes on with that message
+        self._due: Callable[[Meter | None], None] | None = None  # how it goes on with that message
+        self._due_bytes = 0  # of what that handles
         self._lost_for: tuple[Exception | None] | None = None  # gone, and what it has said is still being heard
         self.account: Hashable = self  # where what is held for it is counted, and how much was
         self._counted = 0
@@ -231,10 +233,14 @@ class BrokerConnection(asyncio.Protocol):
     def take_turn(self, until: float) -> bool:
         """Hears messages that have come, one after the other, until about that moment."""
         while True:
-            light = False
+            light: Callable[[None], None] | None = None
+            most = _LIGHT_BYTES if self.broker.scheduler.is_crowded else _LIGHT_BYTES_ALONE
             if self._thought is None and self._due is not None:
                 due, self._due, self._held = self._due, None, 0
-                self._thought = Thought(due, self.broker.settings.limits.steps, self.broker.stacks)
+                if self._due_bytes <= most:
+                    light = due
+                else:
+                    self._thought = Thought(due, self.broker.settings.limits.steps, self.broker.stacks)
             elif self._thought is None:
                 if self._held or not self._waiting:
                     break
@@ -244,14 +250,14 @@ class BrokerConnection(asyncio.Protocol):
                     break
                 payload, came = self._waiting.popleft()
                 self._waiting_bytes -= len(payload)
-                most = _LIGHT_BYTES if self.broker.scheduler.is_crowded else _LIGHT_BYTES_ALONE
-                light = len(payload) <= most and payload.startswith(_LIGHT, 1)
-                if not light:
+                if len(payload) <= most and payload.startswith(_LIGHT, 1):
+                    light = partial(self._hear, payload, came)
+                else:
                     limit = _WITHOUT_END if self.role is Role.PEER else self.broker.settings.limits.steps
                     self._thought = Thought(partial(self._hear, payload, came), limit, self.broker.stacks)
             try:
-                if light:
-                    self._hear(payload, came, None)
+                if light is not None:
+                    light(None)
                 elif self._thought is not None and not self._thought.go_on(until):
                     return True
             except PalioError as problem:
@@ -277,10 +283,13 @@ class BrokerConnection(asyncio.Protocol):
         """Hears nothing more until `go_on`: a message of so many bytes is worked on elsewhere."""
         self._held = max(size, 1)
 
-    def go_on(self, work: Callable[[Meter], None]) -> None:
-        """Ends what `hold` has begun: in its next turn it does this, and then hears what has come since."""
+    def go_on(self, work: Callable[[Meter | None], None], size: int) -> None:
+        """Ends what `hold` has begun: in its next turn it does this, and then hears what has come since.
+
+        What handles few bytes is given no meter, as with messages that are small.
+        """
         if self._held:  # otherwise nobody is interested in it any more
-            self._due = work
+            self._due, self._due_bytes = work, size
             self.broker.scheduler.ready(self)
 
     def _give_up_thinking(self) -> None:

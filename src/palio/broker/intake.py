@@ -135,7 +135,7 @@ class Intake:
         connection: BrokerConnection,
         read: Publish,
         size: int,
-        meter: Meter,
+        meter: Meter | None,
         operation: OpenOperation | None,
     ) -> None:
         """Handles what a client has published as documents, of so many bytes, which have been read.

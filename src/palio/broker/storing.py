@@ -64,6 +64,7 @@ class StoreBridge:
         self._completions: deque[StoreMessage] = deque()
         self._completing: HandledWrites | None = None  # whose completions are being handled
         self._unwritten = Unwritten(scheduler)
+        self._gathered: list[tuple[Sequence[StoreEffect], Hashable]] | None = None
         scheduler.elsewhere = self._unwritten.owners
         self.store: Store | None = None
         self.failed: asyncio.Future[str] | None = None
@@ -101,12 +102,28 @@ class StoreBridge:
     def submit(self, effects: Sequence[StoreEffect], owner: Hashable = None) -> None:
         """Let the store carry out effects of what somebody asked for; or of what a completion led to."""
         assert self.store is not None, "Without a store, the router has no effects on it."
+        if self._gathered is not None and self._completing is None:
+            self._gathered.append((effects, owner))
+            return
         size = self.store.submit(effects)
         if self._completing is not None:
             self._unwritten.add(self._completing.causes(effects, size), effects, size)
         elif owner is not None:
             self._unwritten.add({owner: size}, effects, size)
         self._throttle()
+
+    @contextlib.contextmanager
+    def together(self) -> Iterator[None]:
+        """What is submitted within is handed over at its end: so the writer, which has to share the interpreter
+        with who submits, begins when all of it is there.
+        """
+        gathered = self._gathered = []
+        try:
+            yield
+        finally:
+            self._gathered = None
+            for effects, owner in gathered:
+                self.submit(effects, owner)
 
     async def keep(self, *records: KeyedRecord) -> None:
         """Write keyed records, all or nothing; they are on disk when this returns.

@@ -134,12 +134,14 @@ class Unwritten:
         for owner, its in owners.items():
             self._writes(owner, now)
             self._bytes[owner] += its
-        share = self.share
-        for owner in owners:
-            if self._bytes[owner] > share and owner not in self._held:
+        for owner, its in owners.items():
+            waiting = self._bytes[owner]
+            if waiting > LEAST and waiting > self.share and owner not in self._held:
                 self._held.add(owner)
                 self._scheduler.hold(owner)
-                if len(self._last) > 1:
+                # Who waits for each write before the next, of no more than what several may have waiting, is
+                # in nobody's way.
+                if len(self._last) > 1 and (waiting > its or its > TOGETHER):
                     self._scheduler.crowd()
 
     def _writes(self, owner: Hashable, now: float) -> None:
@@ -153,10 +155,9 @@ class Unwritten:
         if (found := self._under_way.pop(token, None)) is None:
             return
         self._took(self._now(), found.began)
-        enough = self.share // 2
         for owner, size in found.owners.items():
             self._bytes[owner] -= size
-            if self._bytes[owner] <= enough and owner in self._held:
+            if owner in self._held and self._bytes[owner] <= self.share // 2:
                 self._held.discard(owner)
                 self._scheduler.release(owner)
             if not self._bytes[owner]:

@@ -91,6 +91,10 @@ class Backend(ABC):
         """Add letters that are not there to the spool: subscription, delivery, attempts, envelope, checksum."""
 
     @abstractmethod
+    def record(self, connection: Connection, rows: Rows) -> None:
+        """Add or replace keyed records: broker, kind, key, value."""
+
+    @abstractmethod
     def share(self, connection: Connection, rows: Rows) -> None:
         """Add letters that several deliveries share: broker, letter, envelope, checksum."""
 

@@ -15,28 +15,28 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.sql import Select
 
 from palio.routing.durable.effects import KeyedRecord
+from palio.store.backend import Backend
 from palio.store.opening import backend_of, refusal
 from palio.store.records import to_column
 from palio.store.schema import records as table
 
-_PUT = text(
-    "INSERT INTO palio_records (broker, kind, key, value) VALUES (:broker, :kind, :key, :value) "
-    "ON CONFLICT (broker, kind, key) DO UPDATE SET value = excluded.value"
-)
 _DROP = text("DELETE FROM palio_records WHERE broker = :broker AND kind = :kind AND key = :key")
 _BEYOND = b"\xff"  # no text has this byte: what begins with a prefix is smaller than the prefix with it
 
 
-def write(connection: Connection, broker: int, changes: Mapping[tuple[str, str], bytes | None]) -> None:
+def write(
+    backend: Backend, connection: Connection, broker: int, changes: Mapping[tuple[str, str], bytes | None]
+) -> None:
     """Put records of a broker, and remove those without a value."""
-    rows = [
-        {"broker": broker, "kind": to_column(kind), "key": key.encode(), "value": value}
-        for (kind, key), value in changes.items()
-    ]
-    puts = [row for row in rows if row["value"] is not None]
-    drops = [row for row in rows if row["value"] is None]
+    puts: list[tuple[Any, ...]] = []
+    drops = []
+    for (kind, key), value in changes.items():
+        if value is not None:
+            puts.append((broker, to_column(kind), key.encode(), value))
+        else:
+            drops.append({"broker": broker, "kind": to_column(kind), "key": key.encode()})
     if puts:
-        connection.execute(_PUT, puts)
+        backend.record(connection, puts)
     if drops:
         connection.execute(_DROP, drops)
 

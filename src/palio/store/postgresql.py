@@ -48,6 +48,11 @@ _APPEND = (
 _APPEND_TYPES = ("int8", "int8", "float8", "text", "text", "bytea", "int8", "int8")
 _SPOOL = "COPY palio_spool (subscription, delivery, attempts, envelope, checksum) FROM STDIN (FORMAT BINARY)"
 _SPOOL_TYPES = ("int8", "int8", "int8", "bytea", "int8")
+_RECORD = (
+    "INSERT INTO palio_records (broker, kind, key, value) "
+    "SELECT * FROM unnest(%s::int8[], %s::text[], %s::bytea[], %s::bytea[]) "
+    "ON CONFLICT (broker, kind, key) DO UPDATE SET value = excluded.value"
+)
 _SHARE = "COPY palio_letters (broker, letter, envelope, checksum) FROM STDIN (FORMAT BINARY)"
 _SHARE_TYPES = ("int8", "int8", "bytea", "int8")
 _UNSHARE = "DELETE FROM palio_letters WHERE broker = %s AND letter = ANY(%s::int8[])"
@@ -199,6 +204,9 @@ class Postgresql(Backend):
 
     def spool(self, connection: Connection, rows: Rows) -> None:
         _copy(connection, _SPOOL, _SPOOL_TYPES, rows)
+
+    def record(self, connection: Connection, rows: Rows) -> None:
+        connection.exec_driver_sql(_RECORD, _columns(rows))
 
     def share(self, connection: Connection, rows: Rows) -> None:
         _copy(connection, _SHARE, _SHARE_TYPES, rows)

@@ -358,7 +358,7 @@ class Transaction:
         self._execute(_GAPS, gaps)
         self._positions, self._numbers, self._lineages, self._gaps = {}, {}, {}, {}
         if self._records:
-            keyed.write(connection, broker, self._records)
+            keyed.write(backend, connection, broker, self._records)
             self._records = {}
             self._wrote = True
         if self._operations:

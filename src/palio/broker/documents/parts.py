@@ -65,7 +65,7 @@ class DocumentParts:
 
             self._queue = HandedOnDocuments(broker, settings.queue)
         self.publishing = DocumentPublishing(
-            DocumentWorkers(settings.workers),
+            DocumentWorkers(settings.workers, broker.scheduler.owe, broker.storing.together),
             DocumentStaging(
                 load_stages(later or settings.stages),
                 Withdrawing(self.readers.read, self.current, broker.settings.name).read,

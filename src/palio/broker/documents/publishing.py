@@ -98,13 +98,20 @@ class DocumentPublishing:
         """Have documents go through stages and be read, and publish what comes of them."""
 
         def done(read: list[list[Notification]], problem: Exception | None) -> None:
-            connection.go_on(lambda meter: publish(read, problem, meter))
+            made = [one for several in read for one in several]
+            there = max(size, sum([one.body.size for one in made]))
+            connection.go_on(partial(publish, read, made, there, problem), there)
 
-        def publish(read: list[list[Notification]], problem: Exception | None, meter: Meter) -> None:
+        def publish(
+            read: list[list[Notification]],
+            made: list[Notification],
+            there: int,
+            problem: Exception | None,
+            meter: Meter | None,
+        ) -> None:
             try:
                 if problem is not None:
                     raise problem
-                made = [one for several in read for one in several]
                 for one in made:
                     self._require(one.attributes.get(FAMILY), connection.principal.name)
                 counts = tuple(map(len, read))
@@ -114,7 +121,6 @@ class DocumentPublishing:
                 if message.number and counts.count(1) < len(counts):
                     connection.made[message.number] = counts
                 several = Publish(tuple(made), message.number, message.publisher)
-                there = max(size, sum([one.body.size for one in made]))
                 self._intake.publish_read(connection, several, there, meter, operation)
             except PalioError as refused:
                 connection.made.pop(message.number, None)
@@ -132,7 +138,7 @@ class DocumentPublishing:
         """Have documents go through the stages that wait, and confirm what is on disk before the others."""
 
         def done(staged: list[list[Notification]], problem: Exception | None) -> None:
-            connection.go_on(lambda meter: put(staged, problem))
+            connection.go_on(lambda meter: put(staged, problem), size)
 
         def put(staged: list[list[Notification]], problem: Exception | None) -> None:
             assert self._queue is not None

@@ -21,10 +21,11 @@ _NAMES = frozenset((FAMILY, KEY, WITHDRAWN))
 
 def is_withdrawal(notification: Notification) -> bool:
     """Whether somebody wants to withdraw a document, and says nothing else."""
+    if notification.payload is not None:  # as next to all bring: their attributes need not be looked at
+        return False
     attributes = notification.attributes
     return (
-        notification.payload is None
-        and attributes.get(WITHDRAWN) is True
+        attributes.get(WITHDRAWN) is True
         and attributes.keys() == _NAMES
         and isinstance(attributes[FAMILY], str)
         and isinstance(attributes[KEY], str)
