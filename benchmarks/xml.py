@@ -15,6 +15,8 @@ own, with a journal that syncs; a publish counts when it is confirmed and all it
 - `tables`: what brokers know of each other's XPath subscriptions, by strategy, in a simulated network.
 - `spark`: values of 50 paths, and of one, from a table in Spark, beside columns of Spark's `xpath_string`.
 
+With `--sync MS`, every sync of the disk takes at least that long on both sides, as it does on other disks.
+
 `source` is what the source measured itself, on its own machine, twenty years older.
 """
 
@@ -33,7 +35,7 @@ import msgspec
 from rich.console import Console
 from rich.text import Text
 
-from benchmarks.documents import bindings, conditions, publishing, report, tables
+from benchmarks.documents import bindings, conditions, publishing, report, syncing, tables
 from benchmarks.documents.publishing import XmlRun
 from benchmarks.documents.report import XmlRow
 from palio.cli.bench.measuring import machine, show_setup
@@ -44,6 +46,7 @@ SUBSCRIBERS = (1, 2, 4, 8, 16)
 SHARES = (1.44, 2.0, 2.44, 3.0, 3.33)
 CONDITIONS = (10_000, 100_000)
 WISHES = (100, 300, 1_000)
+_SYNC = "a sync takes so many milliseconds on both sides, as on slower disks; with SQLite (default: as it does)"
 Measure = Callable[[argparse.Namespace, XmlRun], list[XmlRow]]
 
 
@@ -115,6 +118,7 @@ def parsed(words: Sequence[str] | None) -> argparse.Namespace:
     add("--share", type=float, action="append", help=f"of what it can take, repeatable (default {SHARES})")
     add("--overload", type=float, help=f"seconds of each overload (default {USUAL['overload']:g})")
     add("--seconds", type=float, help=f"of one measurement (default {USUAL['seconds']:g})")
+    add("--sync", type=float, default=0.0, metavar="MS", help=_SYNC)
     add("--rounds", type=int, help=f"of which the best counts (default {USUAL['rounds']})")
     add("--folder", type=Path, help="where journals are put (default: a temporary folder)")
     add("--json", action="store_true", help="the rows as JSON")
@@ -134,6 +138,9 @@ def setup(arguments: argparse.Namespace) -> dict[str, object]:
         "lxml": importlib.metadata.version("lxml"),
         "sqlite": f"{sqlite3.sqlite_version}, write-ahead log, synchronous full on both sides",
         "cards": "cards of products, with a schema; every thousandth is a new version of the first",
+        "sync": f"{arguments.sync:g} ms at least, by a library before the C library"
+        if arguments.sync
+        else "of this disk",
         "seconds": arguments.seconds,
         "rounds": arguments.rounds,
     }
@@ -141,6 +148,8 @@ def setup(arguments: argparse.Namespace) -> dict[str, object]:
 
 def main(words: Sequence[str] | None = None) -> None:
     arguments = parsed(words)
+    if arguments.sync and not syncing.is_set():
+        sys.exit(syncing.run_again("benchmarks.xml", sys.argv[1:] if words is None else words, arguments.sync))
     # Whoever ends this with a signal ends the brokers with it, in order.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     console = Console(width=150, stderr=arguments.json)
@@ -153,7 +162,13 @@ def main(words: Sequence[str] | None = None) -> None:
         error_console().status("Documents are made.") as told,
     ):
         run = XmlRun(
-            Path(place), arguments.publishers, arguments.seconds, arguments.rounds, told.update, absent
+            Path(place),
+            arguments.publishers,
+            arguments.seconds,
+            arguments.rounds,
+            told.update,
+            absent,
+            arguments.sync,
         )
         for name in arguments.row:
             title, measure = ROWS[name]

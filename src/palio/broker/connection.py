@@ -233,12 +233,11 @@ class BrokerConnection(asyncio.Protocol):
     def take_turn(self, until: float) -> bool:
         """Hears messages that have come, one after the other, until about that moment."""
         while True:
-            light: Callable[[None], None] | None = None
-            most = _LIGHT_BYTES if self.broker.scheduler.is_crowded else _LIGHT_BYTES_ALONE
+            light, work = False, None
             if self._thought is None and self._due is not None:
                 due, self._due, self._held = self._due, None, 0
-                if self._due_bytes <= most:
-                    light = due
+                if self._due_bytes <= self._most_light:
+                    work = due
                 else:
                     self._thought = Thought(due, self.broker.settings.limits.steps, self.broker.stacks)
             elif self._thought is None:
@@ -250,14 +249,15 @@ class BrokerConnection(asyncio.Protocol):
                     break
                 payload, came = self._waiting.popleft()
                 self._waiting_bytes -= len(payload)
-                if len(payload) <= most and payload.startswith(_LIGHT, 1):
-                    light = partial(self._hear, payload, came)
-                else:
+                light = len(payload) <= self._most_light and payload.startswith(_LIGHT, 1)
+                if not light:
                     limit = _WITHOUT_END if self.role is Role.PEER else self.broker.settings.limits.steps
                     self._thought = Thought(partial(self._hear, payload, came), limit, self.broker.stacks)
             try:
-                if light is not None:
-                    light(None)
+                if light:
+                    self._hear(payload, came, None)
+                elif work is not None:
+                    work(None)
                 elif self._thought is not None and not self._thought.go_on(until):
                     return True
             except PalioError as problem:
@@ -278,6 +278,10 @@ class BrokerConnection(asyncio.Protocol):
         if self._lost_for is not None and not self._held:
             self._gone(*self._lost_for)
         return False
+
+    @property
+    def _most_light(self) -> int:
+        return _LIGHT_BYTES if self.broker.scheduler.is_crowded else _LIGHT_BYTES_ALONE
 
     def hold(self, size: int) -> None:
         """Hears nothing more until `go_on`: a message of so many bytes is worked on elsewhere."""

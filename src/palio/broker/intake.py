@@ -140,13 +140,16 @@ class Intake:
     ) -> None:
         """Handles what a client has published as documents, of so many bytes, which have been read.
 
-        Raises `NotAllowed` and `TooManyAttributes`.
+        Whether their attributes can be read is not asked: this broker has just written them.
+        Raises `NotAllowed`, `TooManyAttributes` and `NotAdvertised`.
         """
         with metered(meter):
             self._guard.read(read.notifications, connection.principal)
-        self._act(
-            _parts(read, size, self._at_once(connection)), connection, meter, operation, are_documents=True
-        )
+            self._runner.router.require_advertised(connection.name, read.notifications)
+        parts = _parts(read, size, self._at_once(connection))
+        if parts == [read]:
+            parts = [PublishPart(read.notifications, read.number, read.publisher, last=True)]
+        self._act(parts, connection, meter, operation, are_documents=True)
 
     def nothing_to_publish(
         self, connection: BrokerConnection, message: PublishDocuments, operation: OpenOperation | None

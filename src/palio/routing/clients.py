@@ -108,18 +108,18 @@ class ClientRequests:
 
     def _on_publish(self, session: str, message: requests.Publish) -> None:
         if self._core.durable is None:  # forwarding finds out first whether all of it can be read
-            self._require_advertised(session, message.notifications)
+            self.require_advertised(session, message.notifications)
         else:
             self.require_publishable(session, message.notifications)
         self._on_part(session, PublishPart(message.notifications, message.number, message.publisher, last=True))
 
     def require_publishable(self, session: str, notifications: tuple[Notification, ...]) -> None:
         """Raises `NotAdvertised` or `InvalidNotification` for what may not, or cannot, be published."""
-        self._require_advertised(session, notifications)
+        self.require_advertised(session, notifications)
         # What is wrong must be found before anything is done. An index without filters still reads it all.
         self._reader.match_encoded([one.body.attributes for one in notifications])
 
-    def _require_advertised(self, session: str, notifications: tuple[Notification, ...]) -> None:
+    def require_advertised(self, session: str, notifications: tuple[Notification, ...]) -> None:
         if self._core.configuration.advertisements:
             self._core.sessions.require_advertised(session, notifications)
 

@@ -72,6 +72,7 @@ class Router:
         self._watching = self._asking.watching
         self._clients = ClientRequests(self._core, self._asking)
         self.consider = Considering(self._core, facts, self._watching, self._clients).consider
+        self.require_advertised = self._clients.require_advertised
         self._neighbours = Neighbours(self._core, self._asking)
         self.owners_of_work = self._core.deferred.owners  # for whom there is something to do
 

@@ -8,13 +8,14 @@ from enum import Enum
 from typing import Any, Literal, TypeAlias
 
 import msgspec
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection, Engine, TextClause
 from sqlalchemy.exc import SQLAlchemyError
 
 from palio.model.errors import PalioError
 
 Sync: TypeAlias = Literal["full", "normal", "off"]
 Rows: TypeAlias = Sequence[tuple[Any, ...]]
+Columns: TypeAlias = dict[str, Any]  # of a row, by name
 
 
 class WriteFailure(Enum):
@@ -76,7 +77,11 @@ class Backend(ABC):
     def trouble(self, problem: BaseException) -> Trouble:
         """What an error of the driver means."""
 
-    # The statements that are carried out for every event
+    # The statements that are carried out for every event, and those for every group
+
+    def execute(self, connection: Connection, statement: TextClause, rows: Columns | Sequence[Columns]) -> int:
+        """Carry out a statement for one row, or for each of several. Returns how many rows it changed."""
+        return connection.execute(statement, rows).rowcount
 
     @abstractmethod
     def append(self, connection: Connection, rows: Rows, chain: int) -> None:

@@ -125,6 +125,8 @@ def payload(effect: StoreEffect) -> int:
 
 def _size(effects: Sequence[StoreEffect]) -> int:
     size = _EACH * len(effects)
+    if len(effects) == 1 and type(effects[0]) is Append:  # what is published singly
+        return size + payload(effects[0])
     deliveries: list[Envelope] = []
     for effect in effects:
         if isinstance(effect, Spool):

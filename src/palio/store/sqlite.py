@@ -41,11 +41,11 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, create_engine, event
+from sqlalchemy import URL, Connection, TextClause, create_engine, event
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool
 
-from palio.store.backend import Backend, Rows, Sync, Trouble, WriteFailure
+from palio.store.backend import Backend, Columns, Rows, Sync, Trouble, WriteFailure
 from palio.store.errors import (
     StoreInUse,
     StoreReplaced,
@@ -233,6 +233,14 @@ class Sqlite(Backend):
             case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
                 return Trouble(WriteFailure.AWAY, f"Another program keeps the store {self.store} locked.")
         return Trouble(WriteFailure.BROKEN, sentence(cause))
+
+    def execute(self, connection: Connection, statement: TextClause, rows: Columns | Sequence[Columns]) -> int:
+        driver: Any = connection.connection.driver_connection
+        if not isinstance(rows, dict) and len(rows) == 1:  # as most often, and less work
+            rows = rows[0]
+        carry_out = driver.execute if isinstance(rows, dict) else driver.executemany
+        changed: int = carry_out(statement.text, rows).rowcount
+        return changed
 
     def append(self, connection: Connection, rows: Rows, chain: int) -> None:
         _insert(connection, _APPEND, rows[:-1])

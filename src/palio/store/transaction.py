@@ -198,7 +198,7 @@ class Transaction:
         if not self._wrote and (standing.trimmed, standing.swept) == (before.trimmed, before.swept):
             return None
         row = msgspec.structs.asdict(standing) | {"incarnation": self._incarnation}
-        if not self._connection.execute(_STANDING, row).rowcount:  # fencing
+        if not self._backend.execute(self._connection, _STANDING, row):  # fencing
             raise StoreInUse(self._backend.store, self._name, None)
         return standing
 
@@ -414,7 +414,7 @@ class Transaction:
 
     def _execute(self, statement: TextClause, rows: list[dict[str, Any]]) -> None:
         if rows:
-            self._connection.execute(statement, rows)
+            self._backend.execute(self._connection, statement, rows)
             self._wrote = True
 
 

@@ -182,6 +182,15 @@ async def test_no_more_are_read_at_a_time_than_there_are_workers_and_all_have_tu
     await broker.stop()
 
 
+async def test_a_batch_of_documents_that_nobody_advertised_is_refused():
+    broker = await started(testing.broker(advertisements=True))
+    async with palio.connect(broker.address) as client:
+        several = [client.publish_document(card(f"c{number}")) for number in range(300)]
+        found = await asyncio.gather(*several, return_exceptions=True)
+        assert {one.error for one in found} == {"NotAdvertised"}
+    await broker.stop()
+
+
 async def test_rights_are_about_what_was_read(tmp_path):
     world = World(tmp_path)
     world.add("cheap", f'xml.family = "card" and `{PRICE}` < 5', None)
