@@ -301,6 +301,27 @@ def test_a_full_disk_is_reported(environment):
     assert (done.returncode, done.stderr) == (6, "Cannot write the output: No space left on device.\n")
 
 
+@pytest.mark.parametrize("code", [0, 3])
+def test_whoever_is_still_at_work_is_waited_for_in_the_end(code):
+    """Threads, what is registered for the end, and what is not yet written."""
+    lines = (
+        "import atexit, sys, threading",
+        "from palio.cli.program.endings import end",
+        "atexit.register(sys.stdout.write, 'registered')",
+        "go_on = threading.Event()",
+        "work = threading.Thread(target=lambda: go_on.wait() and sys.stdout.write('worked '))",
+        "if len(sys.argv) > 1: work.start()",
+        "sys.stdout.write('written ')",
+        "go_on.set()",
+        f"end({code})",
+    )
+    for arguments, expected in (([], "written registered"), (["a thread"], "written worked registered")):
+        done = subprocess.run(
+            [sys.executable, "-c", "\n".join(lines), *arguments], capture_output=True, text=True, check=False
+        )
+        assert (done.returncode, done.stdout, done.stderr) == (code, expected, "")
+
+
 def test_answers_stream_and_an_interrupt_ends_it_quietly_with_130(environment):
     process = subprocess.Popen(
         [*IN_FOREGROUND, *PALIO, "match", "-q", "-f", "examples/filters.jsonl", "-e", "-"],

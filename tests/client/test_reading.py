@@ -2,13 +2,17 @@
 
 from datetime import UTC, datetime
 
+import msgspec
+import pytest
 from hypothesis import given
 
+from palio.client import reading
 from palio.client.event import Event
 from palio.client.reading import ReceivedDeliveries, ReceivedEvents, read
 from palio.protocol import encoding
 from palio.protocol.deliveries import Events, Handed
 from palio.protocol.envelope import Envelope
+from palio.protocol.requests import Published
 from tests.model.test_encoding import notifications
 
 
@@ -31,3 +35,18 @@ def test_an_event_says_what_its_notification_says(notification):
         assert (event.origin, event.sequence, event.position) == ("siena", 7, {"siena": 7})
         assert event.taken == datetime.fromtimestamp(1_000_000_000.5, UTC)
         assert event.time == (notification.time or event.taken)
+
+
+def test_a_reader_of_all_kinds_is_made_when_it_is_needed(monkeypatch):
+    monkeypatch.setattr(reading, "_decoders", reading._decoders[:1])
+    published = Published(3, "siena", 7)
+    for _ in range(2):
+        assert read(encoding.encode(published)) == published
+    assert len(reading._decoders) == 1
+    for _ in range(2):
+        assert isinstance(read(encoding.encode(Events(("s1",), ()))), ReceivedEvents)
+        assert read(encoding.encode(published)) == published
+        assert len(reading._decoders) == 2
+        for nonsense in (b"", b"\xc1", msgspec.msgpack.encode({"type": "nonsense"})):
+            with pytest.raises(msgspec.DecodeError):
+                read(nonsense)

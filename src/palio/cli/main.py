@@ -11,7 +11,7 @@ import typer
 
 from palio.cli.program.credentials import SAID, credential_options
 from palio.cli.program.dressing import dress_options
-from palio.cli.program.endings import orderly_endings
+from palio.cli.program.endings import end, orderly_endings
 from palio.cli.program.loading import CommandEntry, LazyGroup, Loaded
 from palio.cli.program.terminal import help_epilog
 
@@ -164,7 +164,14 @@ def main() -> None:
         # JSON may name characters that no encoding has; showing them escaped beats stopping there.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    app(prog_name="palio")
+    end(_code_of_app())
+
+
+def _code_of_app() -> Any:
+    try:
+        app(prog_name="palio")
+    except SystemExit as ending:
+        return ending.code
 
 
 if __name__ == "__main__":

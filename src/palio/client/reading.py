@@ -15,6 +15,7 @@ from palio.protocol.encoding import decoder_of
 from palio.protocol.greeting import Welcome
 from palio.protocol.heartbeat import Bye, Ping, Pong
 from palio.protocol.inquiries import Requested, Responded
+from palio.protocol.requests import Accepted, Published, Refused
 from palio.protocol.vocabulary import TO_CLIENTS
 
 
@@ -76,12 +77,19 @@ class ReceivedReplayPage(msgspec.Struct, frozen=True, tag="replayed"):
 _OURS = {ReceivedEvents, ReceivedDeliveries, ReceivedRequest, ReceivedReply, ReceivedSurvey, ReceivedReplayPage}
 # What a client hears from a broker that it is welcome at: these in the place of those of the protocol.
 HEARD = TO_CLIENTS - {Events, Handed, Requested, Responded, Surveyed, Replayed} | _OURS
-_decoder = decoder_of(*HEARD, Welcome, Ping, Pong, Bye)
+# What everybody hears first, and who only publishes nothing else. A reader of all takes much longer to make.
+_SOON = (Welcome, Accepted, Published, Refused, Ping, Pong, Bye)
+_decoders = [decoder_of(*_SOON)]
 
 
 def read(payload: bytes) -> Any:
     """The message that the bytes say. Raises `msgspec.DecodeError` or ValueError."""
     try:
-        return _decoder.decode(payload)
+        return _decoders[-1].decode(payload)
     except PalioError as problem:  # a filter that this version cannot read
         raise ValueError(str(problem)) from None
+    except msgspec.ValidationError:
+        if len(_decoders) > 1:
+            raise
+        _decoders.append(decoder_of(*HEARD, *_SOON))
+        return read(payload)

@@ -11,6 +11,7 @@ are, the answer is a message or `UnreadableMessage`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from operator import attrgetter
 from typing import Annotated, Any, Union, get_args
 
@@ -183,7 +184,6 @@ _THEN = dict(_READ.values())
 _readable = tuple(_READ[kind][0] if kind in _READ else kind for kind in get_args(AnyMessage))
 _encoder = msgspec.msgpack.Encoder(enc_hook=_to_form)
 _asking_encoder = msgspec.msgpack.Encoder(enc_hook=_to_text)
-_decoder: msgspec.msgpack.Decoder[Any] = msgspec.msgpack.Decoder(Union[_readable], dec_hook=_from_plain)  # noqa: UP007
 
 # Requests of clients, in which there is text: of what.
 _TEXTS: dict[type, Callable[[Any], Filter | Advertisement | None]] = {
@@ -208,9 +208,19 @@ def _require_dialect(message: Any) -> None:
             raise UnreadableMessage("Clients write filters and advertisements as text.", "FilterSyntaxError")
 
 
+@cache
 def decoder_of(*kinds: type) -> msgspec.msgpack.Decoder[Any]:
-    """Reads messages of these kinds, with what is in them as `decode` reads it, and raises what that raises."""
+    """Reads messages of these kinds, with what is in them as `decode` reads it, and raises what that raises.
+
+    It takes as long to make as to connect, so it is made when something is to be read.
+    """
     return msgspec.msgpack.Decoder(Union[kinds], dec_hook=_from_plain)  # noqa: UP007
+
+
+@cache
+def _decoder() -> msgspec.msgpack.Decoder[Any]:
+    """Reads messages of all kinds."""
+    return decoder_of(*_readable)
 
 
 def encode(message: AnyMessage) -> bytes:
@@ -235,7 +245,7 @@ def decode(data: bytes) -> AnyMessage:
     they are none (`InvalidNotification`).
     """
     try:
-        read = _decoder.decode(data)
+        read = _decoder().decode(data)
         _require_dialect(read)
         then = _THEN.get(type(read))
         return read if then is None else then(read)  # type: ignore[no-any-return]

@@ -6,7 +6,6 @@ these becomes what it stands for: a number, or a time. Whatever else is in brace
 
 from __future__ import annotations
 
-import random
 import re
 import uuid
 from datetime import UTC, datetime
@@ -84,6 +83,8 @@ def _value(place: re.Match[str], number: int) -> Any:
         return str(uuid.uuid4())
     if now:
         return datetime.now(UTC)
+    import random  # noqa: PLC0415 (few events ask for it, and it brings a library of hashes)
+
     if "." in low + high:
         return round(random.uniform(float(low), float(high)), 6)
     first, last = sorted((int(low), int(high)))
