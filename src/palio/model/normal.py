@@ -129,12 +129,11 @@ def in_order(conjunctions: Iterable[Conjunction]) -> tuple[Conjunction, ...]:
     for box in conjunctions:
         groups[tuple(box.sides), len(box.residuals)].append(box)
     told: dict[tuple[str, int], str] = {}
-    return tuple([box for key in sorted(groups) for box in _by_kinds(groups[key], told)])
+    several = [groups[key] for key in sorted(groups)]
+    return tuple([box for boxes in several for box in (_by_kinds(boxes, told) if len(boxes) > 1 else boxes)])
 
 
 def _by_kinds(boxes: list[Conjunction], told: dict[tuple[str, int], str]) -> list[Conjunction]:
-    if len(boxes) < 2:
-        return boxes
     groups: dict[tuple[bool, ...], list[Conjunction]] = defaultdict(list)
     for box in boxes:
         groups[tuple([part != NOTHING for side in box.sides.values() for part in side.parts])].append(box)

@@ -82,14 +82,14 @@ class ValueSet:
         # Most parts are nothing or the same, and need no combining.
         pairs = zip(self.parts, other.parts, strict=True)
         parts = [a if a is b else a and b and decision.combine(a, b, 2) for a, b in pairs]
-        return _known(ValueSet(self.absent and other.absent, tuple(parts)), self, other)
+        return ValueSet(self.absent and other.absent, tuple(parts))
 
     def __or__(self, other: ValueSet) -> ValueSet:
         if self is other:
             return self
         pairs = zip(self.parts, other.parts, strict=True)
         parts = [decision.combine(a, b, 1) if a and b else a or b for a, b in pairs]
-        return _known(ValueSet(self.absent or other.absent, tuple(parts)), self, other)
+        return ValueSet(self.absent or other.absent, tuple(parts))
 
     def __invert__(self) -> ValueSet:
         parts = [decision.complement(kind, part) for kind, part in enumerate(self.parts)]
@@ -193,15 +193,6 @@ PRESENT = ValueSet(False, ANYTHING.parts)
 ABSENT = ValueSet.of({}, absent=True)
 EMPTY = ValueSet.of({})
 SCALARS = PRESENT.only(*[kind for kind in Kind if kind is not Kind.LIST])
-
-
-def _known(found: ValueSet, *before: ValueSet) -> ValueSet:
-    """One of those that it was made of if that is the same, for what took long is known of that one."""
-    if found.asks:
-        for one in before:
-            if one.absent == found.absent and one.parts == found.parts:
-                return one
-    return found
 
 
 def union(sets: Iterable[ValueSet]) -> ValueSet:

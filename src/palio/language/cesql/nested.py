@@ -125,10 +125,20 @@ def _joined(sides: dict[str, ValueSet], others: dict[str, ValueSet]) -> dict[str
             if name in sides:
                 if values.asks and are_opposite_truths(sides[name], values):
                     return None
-                joined[name] = both = sides[name] & values
+                joined[name] = both = _in_both(sides[name], values)
                 if not both.asks and both.is_empty():
                     return None
     return joined
+
+
+def _in_both(one: ValueSet, other: ValueSet) -> ValueSet:
+    """One of the two itself where that is what both have in common: what took long is known of it."""
+    both = one & other
+    if both.asks:
+        for known in (one, other):
+            if known.parts == both.parts and known.absent == both.absent:
+                return known
+    return both
 
 
 def _bounded(boxes: list[Box]) -> list[Box]:

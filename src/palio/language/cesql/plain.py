@@ -190,12 +190,14 @@ def _number(function: str, name: str, number: int, together: bool) -> Leaf:
 
 def number_values(function: str, number: int) -> tuple[ValueSet, ValueSet]:
     """Where the comparison of an attribute with a number is true: what `number_constraints` gives, as sets."""
-    ends: tuple[int, ...] = ()
-    zero = one = False
-    for low, high in _ranges(function, number):
-        if low <= high:
-            ends = (*ends, low, high + 1)
-            zero, one = zero or low <= 0 <= high, one or low <= 1 <= high
+    ranges = _ranges(function, number)
+    if len(ranges) == 1 and ranges[0][0] <= ranges[0][1]:  # nearly always
+        ((low, high),) = ranges
+        ends: tuple[int, ...] = (low, high + 1)
+        zero, one = low <= 0 <= high, low <= 1 <= high
+    else:
+        ends = tuple([end for low, high in ranges if low <= high for end in (low, high + 1)])
+        zero, one = (any(low <= truth <= high for low, high in ranges) for truth in (0, 1))
     integers = ValueSet(False, (_TRUTHS[zero, one], ends, *_NOTHING_ELSE))
     return integers, _ENDING[str(number)[-1]] if function == "cesql.equal" else STRINGS
 
