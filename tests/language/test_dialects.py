@@ -78,6 +78,8 @@ OWN_TEXTS = {
     "language/dialects.py",
     "matching/index.py",
     "sim/cost/clients.py",
+    "sim/faults/document_oracle.py",
+    "sim/faults/script.py",
     "sim/faults/takers.py",
     "sim/shared/world.py",
     "sim/workloads.py",
