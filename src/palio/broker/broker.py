@@ -26,6 +26,7 @@ from palio.broker.counts import BrokerCounts
 from palio.broker.dialling import Dialling
 from palio.broker.documents.completing import DocumentCompletions
 from palio.broker.documents.parts import DocumentParts
+from palio.broker.documents.steady_times import not_before
 from palio.broker.extension import Extensions, Installer
 from palio.broker.gateway.counts import GatewayStatistics
 from palio.broker.host import Host, MachineHost
@@ -210,6 +211,8 @@ class BrokerServer:
             return Router(configuration)
         self.storing.store = store = await self._host.open_store(settings, self.storing)
         recovered, incarnation = store.recovered()
+        last = await not_before(self.storing, recovered.last_time, self.now())
+        recovered = msgspec.structs.replace(recovered, last_time=last)
         return Router(msgspec.structs.replace(configuration, incarnation=incarnation), recovered=recovered)
 
     async def stop(self, reason: str = "The broker is stopping.") -> None:

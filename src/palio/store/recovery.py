@@ -174,6 +174,7 @@ def _recover(
     recovered = Recovered(
         head=standing.head,
         trimmed=standing.trimmed,
+        last_time=standing.time,
         recent=tuple(deque(_recent(connection, standing, retention), maxlen=remembered)),
         facts=tuple(facts),
         shared=keyed.all_of(connection, number, SHARED),

@@ -256,3 +256,35 @@ async def test_many_documents_that_were_trimmed_come_page_by_page():
     assert found == expected | {"c0": ("one", last.sequence - 1, card("c0"))}
     await two.stop()
     await one.stop()
+
+
+async def test_a_clock_that_is_set_back_lets_no_old_version_come_back():
+    """Over restarts: the version with the highest sequence is the current one, here and where it is kept."""
+    clock = testing.Clock()
+    one = testing.broker(name="one", journal=True, clock=clock)
+    await one.start()
+    one.running.documents.readers.tell([CARD])
+    two = testing.broker(name="two", journal=True, documents=DocumentSettings(keep='xml.family = "card"'))
+    two.link_to(one)
+    await two.start()
+    began = clock.now()
+    async with palio.connect(two.address) as other:
+        for price, back in ((1, 500.0), (2, 400.0), (3, -100.0), (4, -2_000.0)):
+            async with palio.connect(one.address) as client:
+                last = await client.publish_document(card("c1", price=price))
+                event = await client.publish({"other": price})
+                assert (await client.document("card", "c1")).sequence == last.sequence
+            assert (await other.document("card", "c1", at_least=last))[PRICE] == price
+            await one.stop()
+            clock._now -= back
+            await one.start()
+            one.running.documents.readers.tell([CARD])
+            await one.until(lambda: "two" in one.running.links)
+        async with palio.connect(one.address) as client:
+            times = [(one.sequence, one.time) async for one in client.replay("true", until=began + 10_000)]
+            assert event.sequence == len(times)
+    documents, others = ([time for sequence, time in times if sequence % 2 == rest] for rest in (1, 0))
+    assert documents == sorted(documents)
+    assert others != sorted(others)  # they have the time of the clock
+    await two.stop()
+    await one.stop()

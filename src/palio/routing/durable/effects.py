@@ -265,3 +265,4 @@ class Recovered(msgspec.Struct, frozen=True):
     archived: bool = False  # what was trimmed can still be read
     lineage: Lineage = ()  # of the journal, the incarnation that begins now at its end
     opened_before: int = 0  # the number of the opening before this one, as far as the disk knows
+    last_time: float = 0.0  # that of the last event; documents have at least this one

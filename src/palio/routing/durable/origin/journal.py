@@ -16,6 +16,7 @@ from collections import deque
 
 import msgspec
 
+from palio.documents.reserved import KEY
 from palio.protocol.envelope import Envelope
 from palio.routing.durable.desk import DurableSettings
 from palio.routing.durable.effects import Append, Recovered
@@ -64,6 +65,7 @@ class OriginJournal:
         self.trimmed = recovered.trimmed
         self.is_archived = recovered.archived  # what was trimmed can still be read
         self.lineage = recovered.lineage
+        self._documents_after = recovered.last_time
         self.readers: dict[str, int] = {}
         # By others than durable subscriptions, see `journal_holds`.
         self.held = values_of(FactKind.HELD, recovered.facts)
@@ -106,7 +108,10 @@ class OriginJournal:
             known = recent.get((publisher, id)) if id is not None else None
             if known is None:
                 self.head = known = self.head + 1
-                fresh.append(Envelope(broker, known, now, 0, broker, notification))
+                time = now
+                if now < self._documents_after and KEY in notification.attributes:
+                    time = self._documents_after  # versions of documents are told apart by their times
+                fresh.append(Envelope(broker, known, time, 0, broker, notification))
                 if id is not None:
                     self._remember(publisher, id, known, now)
             sequences.append(known)
