@@ -6,6 +6,7 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Callable
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from string import Formatter
@@ -122,11 +123,18 @@ def unnamed(modules: list[str], page: str) -> list[str]:
     return [path for path in modules if Path(path).stem not in names[path.split("/")[0]]]
 
 
+@cache
+def nodes_of(text: str) -> tuple[ast.AST, ...]:
+    """What rules look at in a source: its classes, imports and texts. It takes seconds to read all sources."""
+    looked_at = ast.ClassDef, ast.Import, ast.ImportFrom, ast.Constant
+    return tuple([node for node in ast.walk(ast.parse(text)) if isinstance(node, looked_at)])
+
+
 def classes_defined_twice(sources: Texts) -> dict[str, list[str]]:
     """Names of classes that are defined more than once, with the files; who greps for one means one of them."""
     found = defaultdict(list)
     for place, text in sources.items():
-        for node in ast.walk(ast.parse(text)):
+        for node in nodes_of(text):
             if isinstance(node, ast.ClassDef):
                 found[node.name].append(place)
     return {name: places for name, places in found.items() if len(places) > 1}
@@ -136,10 +144,11 @@ def misdeclared_sentences(sources: Texts) -> list[str]:
     """Errors whose sentence says something that they do not declare, or not what is for it only: type checkers
     do not see that.
     """
-    nodes = [node for text in sources.values() for node in ast.walk(ast.parse(text))]
+    nodes = [node for text in sources.values() for node in nodes_of(text)]
     classes = [node for node in nodes if isinstance(node, ast.ClassDef)]
+    bases = [(kind.name, set(map(ast.unparse, kind.bases))) for kind in classes]
     errors = {"PalioError"}
-    while more := {kind.name for kind in classes if errors & set(map(ast.unparse, kind.bases))} - errors:
+    while more := {name for name, above in bases if errors & above} - errors:
         errors |= more
     return [kind.name for kind in classes if kind.name in errors and not _says_what_it_declares(kind)]
 
@@ -249,7 +258,7 @@ def unread_modules(sources: Texts, beginnings: set[str]) -> list[str]:
     """Modules that no other one imports, by name or as a part of its package, or names in a text to load it."""
     read = set(beginnings)
     for place, text in sources.items():
-        for node in ast.walk(ast.parse(text)):
+        for node in nodes_of(text):
             match node:
                 case ast.Import(names):
                     found = {one.name for one in names}

@@ -40,8 +40,8 @@ from palio.protocol.inquiries import Hop
 WARDS = {"oca": (), "torre": ("oca",), "lupa": ("oca",), "drago": ("lupa",), "onda": ("oca",)}
 KILLED = "lupa"
 HOME = "drago"
-_UP_WITHIN = 20.0
-_ARRIVE_WITHIN = 20.0
+_UP_WITHIN = 60.0  # of a machine that has other things to do; a process that ends is noticed at once
+_ARRIVE_WITHIN = 60.0
 _BATCH = 50
 
 
