@@ -61,7 +61,7 @@ def vanishes(value):
 
 def check_all(url, examples):
     found = operations(url)
-    assert len(found) == 23
+    assert len(found) == 24
     for operation in found:
         strategy = operation.as_strategy(generation_mode=schemathesis.GenerationMode.POSITIVE)
         hostile = operation.as_strategy(generation_mode=schemathesis.GenerationMode.NEGATIVE)
