@@ -317,3 +317,14 @@ async def test_a_home_that_cannot_be_reached_is_waited_for():
             await network.until_linked()
             assert await take(desk, 1) == [1]
             assert desk.home == "two"
+
+
+async def test_a_durable_subscription_may_be_called_as_others_are_called_by_themselves():
+    async with testing.broker(journal=True) as address, palio.connect(address) as client:
+        durables = [await client.subscribe("x = 1", durable=f"s{number}") for number in range(6)]
+        others = [await client.subscribe("x = 1") for _ in range(4)]
+        for one in others[:2]:
+            await one.unsubscribe()
+        await client.publish({"x": 1})
+        for one in (*durables, *others[2:]):
+            assert (await one.next(timeout=10))["x"] == 1

@@ -231,12 +231,18 @@ class Client(QueryMethods):
         if arrived:
             await self._session.arrived(timeout)
 
+    def _handle(self, kind: str) -> str:
+        """What something is called that its user gives no name; no durable subscription is called so."""
+        while (name := f"{kind}{self._count()}") in self._session.held:
+            pass
+        return name
+
     async def advertise(
         self, advertisement: str | Advertisement, *, ready: Ready = "broker", timeout: float | None = None
     ) -> Advertised:
         """Say what will be published. Returns when the broker, or (`ready`) the whole network knows."""
         self._session.require_open()
-        advertised = Advertised(self._session, f"a{self._count()}", as_advertisement(advertisement))
+        advertised = Advertised(self._session, self._handle("a"), as_advertisement(advertisement))
         await advertised.ask(timeout, ready=ready == "network")
         return advertised
 
@@ -359,7 +365,7 @@ class Client(QueryMethods):
         subscription: Subscription[Any]
         if durable is None and since is None and after is None and not retroactive:
             assert wanted is not None
-            subscription = Subscription(session, f"s{self._count()}", wanted, limit, when_full, into=decoding)
+            subscription = Subscription(session, self._handle("s"), wanted, limit, when_full, into=decoding)
         else:
             temporary = durable is None
             name = temporary_name(session.name, self._count()) if durable is None else durable
