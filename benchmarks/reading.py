@@ -4,8 +4,9 @@ Each row is one condition, as people write it in each dialect. No text is read t
 in each. Times are microseconds of one processor a filter, the best of several rounds, in each of which all
 dialects have their turn.
 
-A condition of CloudEvents SQL says more than ours that looks like it: `a > 5` is also about strings that read as
-numbers, and about what cannot be computed. So the last column is what our own text of the very same filter takes.
+A condition of CloudEvents SQL says more than ours that looks like it: `a > 5` is also about strings that read
+as numbers, and about what cannot be computed. So the last column is what our own text of the very same filter
+takes.
 """
 
 from __future__ import annotations
