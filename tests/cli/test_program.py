@@ -65,7 +65,7 @@ FOLLOWING = ("palio audit --follow", "palio files")
 TALKING = (
     *("pub", "sub", "advertise", "request", "reply", "replay", "backtest", "trace", "stats", "peers", "forget"),
     *("clients", "subs", "top", "dlq", "context", "config", "network status", "explain @", "token", "rights"),
-    *("journal", "audit", "family", "files", "doc"),
+    *("journal", "audit", "family", "files", "doc", "overlay"),
     "patterns -p examples/patterns.jsonl --timeout",
 )
 

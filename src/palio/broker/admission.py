@@ -21,9 +21,10 @@ from palio.broker.operations import OperationLog
 from palio.broker.registry import Registry
 from palio.broker.request_guard import RequestGuard
 from palio.broker.settings import Settings
+from palio.broker.states import ConnectionState
 from palio.model.errors import PalioError
+from palio.protocol.conversation import SILENT
 from palio.protocol.greeting import Greet, Role
-from palio.protocol.peers import LinkKind
 from palio.protocol.violations import ProtocolViolation
 from palio.routing.links import COUNTERPART
 from palio.routing.occurrences import Close, LinkDown, LinkUp, Open
@@ -41,6 +42,7 @@ class Admission:
     _handle: Callable[[Any, str], None]
     _log: logging.Logger
     _operations: OperationLog
+    _is_neighbour: Callable[[str], bool]
 
     def __post_init__(self) -> None:
         limits = self._settings.limits
@@ -80,7 +82,7 @@ class Admission:
         known = self._registry.links.get(name)
         if known is None:
             return
-        if not connection.may_replace(known):
+        if not connection.may_replace(known) or (connection.asks and self._is_neighbour(name)):
             raise AlreadyLinked(name)
         # If both have dialled, the connection that the broker with the smaller name made is the one to keep.
         keep_dialled = self._settings.name < name
@@ -91,7 +93,8 @@ class Admission:
     def greeted(self, connection: BrokerConnection, greet: Greet) -> None:
         """Handles a greeting that was accepted: a client, or a neighbour, has come in."""
         if greet.role is Role.PEER:
-            self.linked(connection, COUNTERPART[greet.kind], greet.cost)
+            kind = COUNTERPART[greet.kind]
+            self.linked(connection, LinkUp(kind, greet.cost, asked=greet.asks, host=connection.host))
             self._operations.note(connection, "greet", f"link {connection.address}")
             return
         name = connection.name
@@ -104,10 +107,11 @@ class Admission:
         if connection.binding != "http":  # there each request has a row, and sessions are only its means
             self._operations.note(connection, "greet", connection.address)
 
-    def linked(self, connection: BrokerConnection, kind: LinkKind, cost: float) -> None:
+    def linked(self, connection: BrokerConnection, link_up: LinkUp) -> None:
+        connection.was_linked = True
         self._registry.links[connection.name] = connection
         self._log.info("A link is up.", extra={"neighbour": connection.name, "address": connection.address})
-        self._handle(LinkUp(kind, cost), connection.name)
+        self._handle(link_up, connection.name)
 
     # Ends
 
@@ -117,7 +121,8 @@ class Admission:
         if connection.role is Role.PEER and links.get(name) is connection:
             del links[name]
             self._log.info("A link is down.", extra={"neighbour": name, "reason": connection.reason})
-            self._handle(LinkDown(), name)
+            orderly = connection.state is not ConnectionState.CLOSED
+            self._handle(LinkDown(orderly, silent=connection.reason == SILENT), name)
         elif connection.role is Role.CLIENT and sessions.get(name) is connection:
             del sessions[name]
             self._guard.gone(name)

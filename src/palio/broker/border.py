@@ -21,7 +21,7 @@ from msgspec.structs import replace
 from palio.broker.unlisted import UnlistedMessage
 from palio.model.errors import FilterTooLarge
 from palio.model.filter import Filter
-from palio.protocol import inquiries, peers, sharing
+from palio.protocol import inquiries, overlay, peers, sharing
 from palio.protocol.durable import letters
 from palio.protocol.durable.peers import Ask, Introduction, Marks, Told, TopologyChanged
 from palio.protocol.envelope import Envelope
@@ -31,11 +31,12 @@ Changes: TypeAlias = dict[type, Callable[[Any, Filter], Any]]  # by kind: what p
 _EVERYTHING = Filter()
 # How brokers are linked, what they want, and how far they are.
 _AS_THEY_ARE = (
-    *(peers.Goodbye, peers.Joined, peers.Update, peers.Acknowledge, peers.LinkState),
+    *(peers.Joined, peers.Update, peers.Acknowledge, peers.LinkState),
     *(peers.Interest, peers.Known, Marks, inquiries.Probed),
 )
-# What all brokers of one domain know. Who crosses a border is told that there is nothing of the kind.
-_OF_ONE_DOMAIN = (sharing.Share, sharing.Verify, sharing.Verified)
+# What all brokers of one domain know, and where they are. Who crosses a border is told that there is nothing of
+# the kind.
+_OF_ONE_DOMAIN = (sharing.Share, sharing.Verify, sharing.Verified, overlay.Nearby, overlay.Suggest)
 # In letters: questions about journals, and where durable subscriptions live.
 _QUESTIONS = (letters.Fetch, letters.Browse, letters.Count)
 _HOMES = (
@@ -53,7 +54,8 @@ class Border:
         self._withheld = withheld
         self._changes: Changes = {
             **dict.fromkeys(_AS_THEY_ARE, lambda message, allowed: message),
-            peers.Hello: lambda message, allowed: replace(message, shared=None),
+            peers.Hello: lambda message, allowed: replace(message, shared=None, standing=None),
+            peers.Goodbye: lambda message, allowed: replace(message, others=()),
             **dict.fromkeys(_OF_ONE_DOMAIN, lambda message, allowed: None),
             peers.Forward: self._forward,
             inquiries.Enquire: self._question,

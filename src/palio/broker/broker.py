@@ -44,6 +44,7 @@ from palio.broker.storing import StoreBridge
 from palio.broker.thinking import Stacks
 from palio.broker.tls import ServerTls
 from palio.matching.hints import Hints
+from palio.protocol.addresses import SCHEME, SECURE_SCHEME
 from palio.routing.configuration import Configuration
 from palio.routing.router import Router
 from palio.transport.tcp import Tcp
@@ -117,10 +118,18 @@ class BrokerServer:
         )
         guard = RequestGuard(settings, self.now)
         self.admission = Admission(
-            settings, self.access, guard, registry, counts, runner.handle, log, operations
+            settings,
+            self.access,
+            guard,
+            registry,
+            counts,
+            runner.handle,
+            log,
+            operations,
+            lambda name: name in runner.router.neighbours(),
         )
         self._rereading = Rereading(self.access, registry, runner.handle, log)
-        self._dialling = Dialling(self)
+        self._dialling = runner.dialling = Dialling(self)
         self._installers = tuple(extensions)
         self.extensions = Extensions(log)
         intake = Intake(settings, guard, runner, Inspection(self), counts, operations)
@@ -191,6 +200,9 @@ class BrokerServer:
             self._tasks.append(loop.create_task(self._rereading.watch()))
         self._runner.on_timer("started")
         self._dialling.start(settings.peers)
+        scheme = SECURE_SCHEME if self.tls is not None else SCHEME
+        where = f"[{host}]" if ":" in host else host
+        self.carry_out(self.router.begin(f"{scheme}{where}:{self.port}", self.now()))
         self.log.info("The broker is up.", extra={"port": self.port})
 
     async def _make_router(self) -> Router:
@@ -201,6 +213,7 @@ class BrokerServer:
             strategy=settings.strategy,
             advertisements=settings.advertisements,
             merging_excess=settings.merging_excess,
+            overlay=settings.overlay,
             hints=Hints.load(settings.hints) if settings.hints else None,
             durable=settings.delivery,
             incarnation=int(self.now()),

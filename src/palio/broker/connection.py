@@ -41,6 +41,7 @@ from palio.protocol.requests import PublishDocuments, Refused
 from palio.protocol.strangers import NotPalio
 from palio.protocol.violations import ProtocolViolation
 from palio.protocol.vocabulary import FROM_BROKERS, FROM_CLIENTS, SERVED
+from palio.routing.occurrences import LinkUp
 
 if TYPE_CHECKING:
     from palio.broker.broker import BrokerServer
@@ -85,9 +86,13 @@ class ConnectionStatistics(msgspec.Struct, frozen=True):
 class BrokerConnection(asyncio.Protocol):
     """A connection of a broker that was accepted, or (with a `peer`) dialled."""
 
-    def __init__(self, broker: BrokerServer, peer: Peer | None = None, token: str | None = None) -> None:
+    def __init__(
+        self, broker: BrokerServer, peer: Peer | None = None, token: str | None = None, *, asks: bool = False
+    ) -> None:
         self.broker = broker
         self.peer = peer
+        self.asks = asks  # whether the end that has dialled asks for the link, and may be refused
+        self.was_linked = False
         self._token = token
         self._border: tuple[Any, Border | None] = None, None
         self.role: Role | None = None
@@ -198,7 +203,16 @@ class BrokerConnection(asyncio.Protocol):
             return
         # Who was dialled may go on right after its welcome; who dials has to wait for it.
         peer, limit = self.peer, settings.limits.peer_frame(settings.durable)
-        greet = Greet(PROTOCOL, Role.PEER, settings.name, self._token, peer.kind, peer.cost, settings.heartbeat)
+        greet = Greet(
+            PROTOCOL,
+            Role.PEER,
+            settings.name,
+            self._token,
+            peer.kind,
+            peer.cost,
+            settings.heartbeat,
+            asks=self.asks,
+        )
         self._conversation = Conversation(
             heartbeat, decode, self.put, greet=greet, hears=FROM_BROKERS, frame_limit=limit
         )
@@ -425,6 +439,7 @@ class BrokerConnection(asyncio.Protocol):
 
     def _greeted(self, greet: Greet) -> None:
         _require_name(greet.name)
+        self.asks = greet.asks
         self.broker.admission.admit(self, greet)
         is_client = greet.role is Role.CLIENT
         self.name = self.principal.own(greet.name) if is_client else greet.name
@@ -455,7 +470,8 @@ class BrokerConnection(asyncio.Protocol):
         self._work_for(("link", self.name), LINK_WEIGHT)
         self.broker.admission.admit_peer(self, welcome.broker)
         self.go("greeted")
-        self.broker.admission.linked(self, self.peer.kind, self.peer.cost)
+        dialled = self.peer.address if self.asks else ""
+        self.broker.admission.linked(self, LinkUp(self.peer.kind, self.peer.cost, dialled))
 
     # Saying
 

@@ -21,7 +21,7 @@ PAGE = 500  # rows in one answer
 PAGE_BYTES = MAX_FRAME // 4  # of them, unless a single one has more
 LONGEST_EVENT = MAX_FRAME // 2  # characters of an event that is shown
 _encode = msgspec.msgpack.Encoder().encode
-_ABOUT_THE_BROKER = frozenset(("stats", "peers", "gaps", "clients"))
+_ABOUT_THE_BROKER = frozenset(("stats", "peers", "gaps", "clients", "overlay"))
 
 
 class Inspection:
@@ -34,6 +34,7 @@ class Inspection:
             "peers": self._peers,
             "gaps": self._gaps,
             "clients": self._clients,
+            "overlay": self._overlay,
             "subs": self._subs,
             "dlq": self._dead_letters,
             "rights": self._rights,
@@ -80,6 +81,10 @@ class Inspection:
             yield row | {"kind": kinds[name].value if name in kinds else "not in use"}
         for address, reason in sorted(self._broker.dialling_problems().items()):
             yield {"name": "", "state": "no link", "address": address, "reason": reason}
+
+    def _overlay(self, argument: dict[str, Any], principal: Principal) -> Iterator[Any]:
+        overlay = msgspec.to_builtins(self._broker.router.overlay())
+        yield {"name": self._broker.settings.name, "links": sorted(self._broker.router.neighbours()), **overlay}
 
     def _gaps(self, argument: dict[str, Any], principal: Principal) -> Iterator[Any]:
         """Journals that came back older, as far as that was noticed here."""

@@ -27,6 +27,7 @@ class Metrics(Collector):
     def collect(self) -> Iterator[Metric]:
         yield from self._of_broker()
         yield from self._of_links()
+        yield from self._of_overlay()
         yield from self._of_subscriptions()
         yield from self._of_store()
         yield from self._of_gateway()
@@ -76,6 +77,25 @@ class Metrics(Collector):
             waiting.add_metric(key, statistics.outgoing.waiting_bytes)
             throttled.add_metric(key, statistics.throttled)
         yield from (sent, received, waiting, throttled)
+
+    def _of_overlay(self) -> Iterator[Metric]:
+        name, overlay = self._broker.settings.name, self._broker.router.overlay()
+        yield _gauge("palio_overlay_brokers", "Brokers of this part of the network, about.", name, overlay.size)
+        help_text = "Whether this broker looks for another part of the network."
+        yield _gauge("palio_overlay_looking", help_text, name, overlay.looking)
+        changes = CounterMetricFamily(
+            "palio_overlay_changes", "What the overlay has done.", labels=("broker", "what")
+        )
+        for what in ("asked", "taken", "linked", "lost", "given_up", "damped", "beyond", "repairs"):
+            changes.add_metric((name, what), getattr(overlay, what))
+        refused = CounterMetricFamily(
+            "palio_overlay_refused", "Links that others have refused.", labels=("broker", "reason")
+        )
+        for reason, count in sorted(overlay.refused.items()):
+            refused.add_metric((name, reason), count)
+        yield from (changes, refused)
+        help_text = "Seconds that this broker was without a parent before it found one."
+        yield _counter("palio_overlay_repair_seconds", help_text, name, overlay.repair_seconds)
 
     def _of_subscriptions(self) -> Iterator[Metric]:
         durable = self._broker.router.durable

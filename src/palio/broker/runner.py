@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -44,7 +44,11 @@ from palio.routing.documents.current import with_documents
 from palio.routing.durable.effects import STORE_EFFECTS, Append, Hand, Read, ReportForgotten, ReportGap
 from palio.routing.effects import CloseLink, Deliver, Effect, Reply, Send, SetTimer, SharedChanged, SharedReady
 from palio.routing.occurrences import StoreMessage
+from palio.routing.overlay.effects import Dial, OverlayEvent
 from palio.routing.router import Router
+
+if TYPE_CHECKING:
+    from palio.broker.dialling import Dialling
 
 # Steps of work without hurry that are done at once: each takes some tens of microseconds, rarely milliseconds.
 WORK_STEPS = 8
@@ -82,6 +86,7 @@ class EffectRunner:
         log: logging.Logger,
     ) -> None:
         self.router: Router
+        self.dialling: Dialling
         self.newest_documents = NewestVersions()
         self.outlived: OutlivedDocuments | None = None
         self.are_documents = False  # whether what the router is being told of comes from reading documents
@@ -107,6 +112,8 @@ class EffectRunner:
             Hand: self._hand,
             SetTimer: self._timers.set,
             CloseLink: self._close_link,
+            Dial: self._dial,
+            OverlayEvent: self._tell_of_overlay,
             ReportGap: self._report_gap,
             ReportForgotten: self._report_forgotten,
             SharedChanged: self.sharing.changed,
@@ -263,6 +270,18 @@ class EffectRunner:
         self._log.warning("A link cannot be used.", extra={"neighbour": effect.broker, "reason": effect.reason})
         if connection is not None:
             connection.end(effect.reason)
+
+    def _dial(self, effect: Dial) -> None:
+        self.dialling.once(effect)
+
+    def _tell_of_overlay(self, event: OverlayEvent) -> None:
+        """Logs what the overlay has done."""
+        extra: dict[str, Any] = {"what": event.what, "broker": event.broker}
+        if event.reason:
+            extra["reason"] = event.reason
+        if event.seconds is not None:
+            extra["seconds"] = round(event.seconds, 3)
+        self._log.info("The overlay has changed.", extra=extra)
 
     def _report_gap(self, effect: ReportGap) -> None:
         """Logs what may be missing, for whom: of the journal here, or for a durable subscription here."""

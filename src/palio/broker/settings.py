@@ -14,7 +14,7 @@ import tomllib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 import msgspec.inspect
@@ -39,6 +39,7 @@ from palio.protocol.heartbeat import HEARTBEAT
 from palio.protocol.peers import LinkKind
 from palio.routing.configuration import Strategy
 from palio.routing.durable.desk import DurableSettings
+from palio.routing.overlay.settings import OverlayKind, OverlaySettings, Passable
 
 DEFAULT_FILE = "palio.toml"
 PREFIX = "PALIO_"
@@ -142,6 +143,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     merging_excess: Annotated[float, msgspec.Meta(ge=0, lt=1)] = 0.0
     hints: str = ""  # a file that says how frequent values are, for the index
     peers: tuple[Peer, ...] = ()
+    overlay: OverlaySettings = OverlaySettings()
     heartbeat: Seconds = HEARTBEAT
     when_slow: WhenSlow = "drop-newest"
     limits: Limits = Limits()
@@ -209,6 +211,8 @@ class Gathered(msgspec.Struct, frozen=True):
 
     def add(self, key: str, value: Any, origin: str) -> None:
         """Something that is said later, and so wins; of a table, only what it says is replaced."""
+        if key == "overlay" and isinstance(value, str):  # its kind, and nothing else
+            value = {"kind": value}
         known = self.values.get(key)
         if isinstance(known, dict) and isinstance(value, dict):
             self.values[key] = known | value
@@ -283,6 +287,9 @@ def checked(given: Mapping[str, Any], origins: Mapping[str, str], file: str) -> 
         except FilterError as problem:
             raise WrongSetting(f"$.peers[{number}].export", origins.get("peers", file), str(problem)) from None
     addresses = {"listen": settings.listen, "http": settings.http}
+    if settings.overlay.address:
+        addresses["overlay.address"] = settings.overlay.address
+    addresses |= {f"overlay.join[{number}]": join for number, join in enumerate(settings.overlay.join)}
     addresses |= {f"peers[{number}].address": peer.address for number, peer in enumerate(settings.peers)}
     for path, address in addresses.items():
         if path == "http" and address == "off":
@@ -290,8 +297,12 @@ def checked(given: Mapping[str, Any], origins: Mapping[str, str], file: str) -> 
         try:
             split_address(address)
         except ValueError as problem:
-            top = path.split("[")[0]
-            raise WrongSetting(f"$.{path}", origins.get(top, file), str(problem)) from None
+            raise WrongSetting(f"$.{path}", _origin(path, origins, file), str(problem)) from None
+    try:
+        Passable(settings.overlay.networks)
+    except ValueError as problem:
+        reason = f"{problem}; write networks such as 10.0.0.0/8."
+        raise WrongSetting("$.overlay.networks", _origin("overlay.networks", origins, file), reason) from None
     return settings
 
 
@@ -415,6 +426,8 @@ def _choices(path: str, kind: type) -> tuple[str, ...]:
 def _from_text(key: str, text: str, name: str) -> Any:
     """The value of an environment variable: TOML if the setting is no text, so that numbers can be said."""
     if Settings.__annotations__[key] == "str" or key in _WORDS:
+        return text
+    if key == "overlay" and text in get_args(OverlayKind):
         return text
     if key == "peers":
         return [{"address": one.strip()} for one in text.split(",") if one.strip()]

@@ -30,7 +30,8 @@ class Greet(WireMessage, frozen=True):
     there gives way, and notifications published again with the same id are recognised. A peer's is its
     broker's name; `kind` and `cost` are what the broker that connects wants the other to be to it. `knows` are
     the kinds of messages that not everyone who speaks this version knows (`OPTIONAL`), and who connects does:
-    nobody is told others, as what is not known ends a connection.
+    nobody is told others, as what is not known ends a connection. A broker that `asks` for a link may be
+    refused it: the other one says hello only after it.
     """
 
     protocol: str
@@ -41,6 +42,7 @@ class Greet(WireMessage, frozen=True):
     cost: float = 1.0
     heartbeat: float = HEARTBEAT
     knows: tuple[str, ...] = ()
+    asks: bool = False
 
     def __repr__(self) -> str:  # the token is a secret
         return f"Greet({self.protocol!r}, {self.role}, {self.name!r})"

@@ -17,6 +17,7 @@ from palio.model.advertisement import Advertisement
 from palio.model.filter import Filter
 from palio.protocol.base import Moment, Number, WireMessage
 from palio.protocol.envelope import Envelope
+from palio.protocol.overlay import Contacts, Standing
 
 
 class LinkKind(Enum):
@@ -40,7 +41,8 @@ class Hello(WireMessage, frozen=True):
 
     `form` is the version in which the sender writes filters and advertisements (`model.form`); brokers from
     before there was one wrote text. `shared` are digests of the shared records that it has (`routing.shared`);
-    brokers from before there were any say nothing of them, and are told none.
+    brokers from before there were any say nothing of them, and are told none. `standing` is said by those that
+    choose their links themselves (`routing.overlay`).
     """
 
     kind: LinkKind
@@ -50,12 +52,18 @@ class Hello(WireMessage, frozen=True):
     path: tuple[str, ...]
     form: Number = 0
     shared: Annotated[bytes, msgspec.Meta(max_length=4_096)] | None = None
+    standing: Standing | None = None
 
 
 class Goodbye(WireMessage, frozen=True):
-    """Refuse or end a link: the sender will not use it, and why."""
+    """Refuse or end a link: the sender will not use it, and why.
+
+    `why` says the same in a word, to who has asked for the link; `others` may take it instead.
+    """
 
     reason: str
+    why: str = ""
+    others: Contacts = ()
 
 
 class Joined(WireMessage, frozen=True):

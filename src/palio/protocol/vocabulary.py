@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import TypeAlias, get_args
 
-from palio.protocol import deliveries, greeting, heartbeat, inquiries, invocations, peers, requests, sharing
+from palio.protocol import (
+    deliveries,
+    greeting,
+    heartbeat,
+    inquiries,
+    invocations,
+    overlay,
+    peers,
+    requests,
+    sharing,
+)
 from palio.protocol.durable import control, journals, letters, subscriptions
 from palio.protocol.durable import peers as durable_peers
 
@@ -43,7 +53,9 @@ DurablePeerMessage: TypeAlias = (
 )
 InquiryPeerMessage: TypeAlias = inquiries.Probe | inquiries.Probed | inquiries.Enquire | inquiries.Answered
 SharingMessage: TypeAlias = sharing.Share | sharing.Verify | sharing.Verified
-BrokerMessage: TypeAlias = PeerMessage | DurablePeerMessage | InquiryPeerMessage | SharingMessage
+OverlayMessage: TypeAlias = overlay.Nearby | overlay.Suggest
+_AmongBrokers: TypeAlias = PeerMessage | DurablePeerMessage | InquiryPeerMessage
+BrokerMessage: TypeAlias = _AmongBrokers | SharingMessage | OverlayMessage
 
 # Of the connection itself, and what is said to clients by the broker around the core.
 _Greeting: TypeAlias = greeting.Greet | greeting.Welcome

@@ -48,7 +48,7 @@ class Core:
         self.sessions = Sessions(self.tables, self.scopes, self.deferred)
         self.links: dict[str, NeighbourLink] = {}
         self.graph_links: dict[str, NeighbourLink] = {}
-        self.naming = Naming(self.broker)
+        self.naming = Naming(self.broker, configuration.incarnation)
         self.waves = Waves()
         self.announcements = Announcements(
             self.broker, configuration.incarnation, self.tables, self.waves, self.graph_links

@@ -14,6 +14,7 @@ from palio.protocol import vocabulary
 from palio.protocol.envelope import Envelope
 from palio.protocol.sharing import SharedRecord
 from palio.routing.durable.effects import Hand, ReportForgotten, ReportGap, StoreEffect
+from palio.routing.overlay.effects import OverlayEffect
 
 
 class Send(msgspec.Struct, frozen=True, gc=False):
@@ -72,6 +73,7 @@ Effect: TypeAlias = (
     | CloseLink
     | SetTimer
     | SharedEffect
+    | OverlayEffect
     | Hand
     | ReportGap
     | ReportForgotten

@@ -35,6 +35,11 @@ COUNTERPART = {
 }
 
 
+# How often a broker may make a name without beginning anew; both together fit into a number of the wire.
+_NAMES_IN_A_LIFE = 2**24
+_MOST_LIVES = 2**36
+
+
 class NeighbourLink(msgspec.Struct, eq=False):
     """A link, and the rows that came on it, by number."""
 
@@ -42,7 +47,10 @@ class NeighbourLink(msgspec.Struct, eq=False):
     kind: LinkKind
     cost: float
     established: bool = False
-    # The name of our part, and its path, that the neighbour knows.
+    # Whether this end has asked for it, and where the other end is (`overlay`).
+    asks: bool = False
+    host: str = ""
+    # The name of our part, and its path, that the neighbour knows; None before it was said hello.
     told: tuple[Component, tuple[str, ...]] | None = None
     rows: dict[int, TableEntry[Filter]] = {}
     advertisements: dict[int, TableEntry[Advertisement]] = {}
@@ -51,10 +59,11 @@ class NeighbourLink(msgspec.Struct, eq=False):
 class Naming:
     """The name of the part of the acyclic network that this broker is in, and the path by which it came."""
 
-    def __init__(self, broker: str) -> None:
+    def __init__(self, broker: str, incarnation: int = 0) -> None:
         self._broker = broker
-        self._count = 0
-        self.component = Component(broker)
+        # Names of former lives may still be around.
+        self._count = min(incarnation, _MOST_LIVES) * _NAMES_IN_A_LIFE
+        self.component = Component(broker, self._count)
         self.path: tuple[str, ...] = (broker,)
         self.toward: str | None = None
 

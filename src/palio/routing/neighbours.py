@@ -3,7 +3,7 @@
 A link is used once both ends have said hello and found that they go together; then each sends the other what
 it has to know, as an update like any other. When a link goes, all that came on it is dropped, and what that
 means for others follows from the tables. (That is the simplest of the protocols for a changing network;
-another one would decide in `_lost` when rows are dropped.)
+another one would decide in `_drop` when rows are dropped.) Which links are wanted is for the `overlay` to say.
 """
 
 from __future__ import annotations
@@ -12,19 +12,23 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from palio.model.form import VERSION as FORM
-from palio.protocol import peers
+from palio.protocol import overlay, peers
 from palio.protocol.sharing import Share
 from palio.routing.configuration import Strategy
 from palio.routing.core import Core
 from palio.routing.effects import CloseLink, Send
 from palio.routing.inquiry_routing import InquiryRouting
 from palio.routing.links import COUNTERPART, NeighbourLink
-from palio.routing.occurrences import LinkDown, LinkUp
+from palio.routing.occurrences import LinkDown, LinkUp, NotReached
+from palio.routing.overlay.manager import FixedLinks, Manager, Refusal
+from palio.routing.overlay.tree import CYCLE, LATER, TERMS, TreeOverlay
 from palio.routing.table import GRAPH
 from palio.routing.waves import PortProgress
 
 # What may come on a link before both ends have agreed to use it.
 _BEFORE_HELLO = frozenset((peers.Hello, peers.Goodbye, LinkDown))
+# What the overlay has to look at; and whatever has ended a link.
+_ABOUT_LINKS = _BEFORE_HELLO | {peers.Joined, overlay.Nearby, overlay.Suggest}
 
 
 class Neighbours:
@@ -40,6 +44,18 @@ class Neighbours:
         self._others: dict[type, Callable[[str, Any], None]] = asking.link_handlers | core.sharing.link_handlers
         if core.durable is not None:
             self._others |= core.durable.link_handlers
+        self.overlay: Manager = FixedLinks()
+        settings = core.configuration.overlay
+        if settings.is_tree:
+            self.overlay = TreeOverlay(
+                broker=core.broker,
+                settings=settings,
+                naming=core.naming,
+                links=core.links,
+                effects=lambda: core.effects,
+                now=lambda: core.now,
+                give_up=self._refuse,
+            )
 
     def handle(self, kind: type, message: Any, source: str) -> bool:
         """Handles a message of a neighbour; ignored if the link went down while it was under way.
@@ -48,7 +64,7 @@ class Neighbours:
         """
         handler = _HANDLERS.get(kind)
         if handler is None and kind not in self._others:
-            return False
+            return self._handle_about_links(kind, message, source)
         link = self._links.get(source)
         if link is None or not (link.established or kind in _BEFORE_HELLO):
             return True
@@ -56,61 +72,99 @@ class Neighbours:
             handler(self, link, message)
         else:
             self._others[kind](source, message)
+        if kind in _ABOUT_LINKS or source not in self._links:
+            self.overlay.settle()
         return True
+
+    def _handle_about_links(self, kind: type, message: Any, source: str) -> bool:
+        if kind is LinkUp:
+            self._link_up(source, message)
+        elif kind is NotReached:
+            self.overlay.not_reached(message)
+        else:
+            return False
+        self.overlay.settle()
+        return True
+
+    def begin(self, address: str) -> None:
+        """The broker can be reached at this address, and looks for neighbours if it is to."""
+        self.overlay.begin(address)
+        self.overlay.settle()
+
+    def on_timer(self) -> None:
+        """It is time for the overlay to look again."""
+        self.overlay.on_timer()
+        self.overlay.settle()
 
     # Links: their beginning
 
-    def link_up(self, broker: str, message: LinkUp) -> None:
+    def _link_up(self, broker: str, message: LinkUp) -> None:
         if broker in self._core.links:
             return
-        link = self._core.links[broker] = NeighbourLink(broker, message.kind, message.cost)
+        link = self._core.links[broker] = NeighbourLink(broker, message.kind, message.cost, host=message.host)
+        if message.dialled:
+            link.asks = self.overlay.dialled(link, message.dialled)
+            if not link.asks:
+                self._refuse(link, Refusal(LATER, f"{self._core.broker} does not need this link any more."))
+                return
+        if not message.asked:  # otherwise who asks says hello first
+            self._say_hello(link)
+
+    def _say_hello(self, link: NeighbourLink) -> None:
         link.told = self._core.naming.component, self._core.naming.path
         terms, shared = self._core.configuration.terms, self._core.sharing.records.digests()
-        hello = peers.Hello(message.kind, message.cost, terms, *link.told, FORM, shared)
-        self._core.effects.append(Send(broker, hello))
+        standing = self.overlay.standing(link)
+        hello = peers.Hello(link.kind, link.cost, terms, *link.told, FORM, shared, standing)
+        self._core.effects.append(Send(link.broker, hello))
 
     def _on_hello(self, link: NeighbourLink, hello: peers.Hello) -> None:
         if link.established:
             return
-        reason = self._objection(link, hello)
-        if reason is not None:
-            self._give_up(link, reason)
+        refusal = self._objection(link, hello) or self.overlay.objection(link, hello)
+        if refusal is not None:
+            self._refuse(link, refusal)
             return
+        if link.told is None:
+            self._say_hello(link)
         link.established = True
         self._core.sharing.link_gained(link, hello.shared)  # before any row
         if link.kind is peers.LinkKind.GRAPH:
             self._join_graph(link)
         else:
             self._join_tree(link, hello)
+        self.overlay.gained(link, hello)
         self._asking.link_gained()
         if self._core.durable is not None:
             self._core.durable.link_gained(link.broker)
 
-    def _objection(self, link: NeighbourLink, hello: peers.Hello) -> str | None:
-        """Why the link must not be used, as a sentence."""
+    def _objection(self, link: NeighbourLink, hello: peers.Hello) -> Refusal | None:
+        """Why the link must not be used."""
         ours, theirs = self._core.broker, link.broker
         if ours == theirs:
-            return f"The broker {ours} cannot be its own neighbour."
+            return Refusal(TERMS, f"The broker {ours} cannot be its own neighbour.")
         if hello.form != FORM:
-            return (
+            return Refusal(
+                TERMS,
                 f"{theirs} writes filters in version {hello.form} of their form, {ours} in version {FORM}; "
-                "run the same version of Palio at both."
+                "run the same version of Palio at both.",
             )
         if hello.terms != self._core.configuration.terms:
-            return f"{theirs} does {hello.terms} routing, {ours} {self._core.configuration.terms} routing."
+            terms = f"{theirs} does {hello.terms} routing, {ours} {self._core.configuration.terms} routing."
+            return Refusal(TERMS, terms)
         if hello.kind is not COUNTERPART[link.kind]:
             kinds = f"{link.kind.value} and {hello.kind.value}"
-            return f"{ours} and {theirs} do not agree what they are to each other: {kinds}."
+            return Refusal(TERMS, f"{ours} and {theirs} do not agree what they are to each other: {kinds}.")
         others = [other.kind for other in self._core.links.values() if other.established]
         if link.kind is peers.LinkKind.MASTER and peers.LinkKind.MASTER in others:
-            return f"{ours} has a master already."
+            return Refusal(TERMS, f"{ours} has a master already.")
         if {peers.LinkKind.MASTER, peers.LinkKind.GRAPH} <= {*others, link.kind}:
-            return f"{ours} has a master; only the top of a hierarchy can be part of a graph."
-        connected = (
-            link.told is not None and hello.component in (link.told[0], self._core.naming.component)
-        ) or ours in hello.path
+            return Refusal(TERMS, f"{ours} has a master; only the top of a hierarchy can be part of a graph.")
+        names = {self._core.naming.component}
+        if link.told is not None:
+            names.add(link.told[0])
+        connected = hello.component in names or ours in hello.path
         if link.kind is not peers.LinkKind.GRAPH and connected:
-            return f"{ours} and {theirs} are connected already; this link would close a cycle."
+            return Refusal(CYCLE, f"{ours} and {theirs} are connected already; this link would close a cycle.")
         return None
 
     def _join_tree(self, link: NeighbourLink, hello: peers.Hello) -> None:
@@ -121,7 +175,10 @@ class Neighbours:
             self._core.waves.ports[link.broker] = PortProgress()
             self._core.tables.open_port(link.broker, attracts_all=link.kind is peers.LinkKind.MASTER)
         assert link.told is not None
-        if hello.component < link.told[0]:
+        adopts = self.overlay.adopts(link, hello)
+        if adopts is None:
+            adopts = hello.component < link.told[0]
+        if adopts:
             self._core.naming.adopt(hello.component, hello.path, link.broker)
             self._spread_name(link)
         else:
@@ -137,19 +194,32 @@ class Neighbours:
     # Links: their end
 
     def _give_up(self, link: NeighbourLink, reason: str) -> None:
+        """Stop using a link, and say why."""
+        self._refuse(link, Refusal("", reason))
+
+    def _refuse(self, link: NeighbourLink, refusal: Refusal) -> None:
         """Refuse a link, or stop using it, and say why."""
-        self._core.effects += [Send(link.broker, peers.Goodbye(reason)), CloseLink(link.broker, reason)]
-        self._lost(link)
+        goodbye = peers.Goodbye(refusal.reason, refusal.why, refusal.others)
+        self._core.effects += [Send(link.broker, goodbye), CloseLink(link.broker, refusal.reason)]
+        if link.asks and not link.established:
+            self.overlay.refused(link, goodbye)
+        self._lost(link, None)
 
     def _on_goodbye(self, link: NeighbourLink, message: peers.Goodbye) -> None:
         self._core.effects.append(CloseLink(link.broker, message.reason))
-        self._lost(link)
+        if not link.established:
+            self.overlay.refused(link, message)
+        self._lost(link, message)
 
     def _on_link_down(self, link: NeighbourLink, message: LinkDown) -> None:
-        self._lost(link)
+        self._lost(link, message)
 
-    def _lost(self, link: NeighbourLink) -> None:
+    def _lost(self, link: NeighbourLink, message: LinkDown | peers.Goodbye | None) -> None:
         """Handles a lost link: what came on it is dropped, and nobody waits for it any more."""
+        self._drop(link)
+        self.overlay.lost(link, message)
+
+    def _drop(self, link: NeighbourLink) -> None:
         name = link.broker
         del self._core.links[name]
         if not link.established:
@@ -189,6 +259,7 @@ class Neighbours:
                 link.told = None  # it has let go of what it was told
                 self._tell_name(link)
             case "cycle":
+                self.overlay.closed_a_loop(link)
                 self._give_up(link, f"{self._core.broker} and {link.broker} are connected by another way, too.")
 
     def _spread_name(self, source: NeighbourLink | None) -> None:
@@ -233,6 +304,9 @@ class Neighbours:
 
     def _on_forward(self, link: NeighbourLink, message: peers.Forward) -> None:
         self._core.effects += self._core.forwarding.take(message.envelopes, link.broker)
+
+    def _on_overlay(self, link: NeighbourLink, message: overlay.Nearby | overlay.Suggest) -> None:
+        self.overlay.hear(link.broker, message)
 
     def _on_share(self, link: NeighbourLink, message: Share) -> None:
         reason = self._core.sharing.hear(link.broker, message)
@@ -288,4 +362,6 @@ _HANDLERS: dict[type, Callable[[Neighbours, NeighbourLink, Any], None]] = {
     peers.Interest: Neighbours._on_interest,
     peers.Known: Neighbours._on_known,
     Share: Neighbours._on_share,
+    overlay.Nearby: Neighbours._on_overlay,
+    overlay.Suggest: Neighbours._on_overlay,
 }

@@ -33,16 +33,31 @@ class PublishPart(WireMessage, frozen=True):
 
 
 class LinkUp(WireMessage, frozen=True):
-    """`peer_connect`: messages can be exchanged with a broker from now on."""
+    """`peer_connect`: messages can be exchanged with a broker from now on.
+
+    `dialled` is the address that this broker has asked for a link by `Dial`; `asked` says that the other one
+    asks, from this `host`.
+    """
 
     kind: LinkKind = LinkKind.PEER
     cost: Moment = 1.0
+    dialled: str = ""
+    asked: bool = False
+    host: str = ""
 
 
 class LinkDown(WireMessage, frozen=True):
-    """`peer_disconnect`: the link is gone, closed in order or found dead."""
+    """`peer_disconnect`: the link is gone, closed in order or not; `silent` if nothing was heard any more."""
 
     orderly: bool = True
+    silent: bool = False
+
+
+class NotReached(WireMessage, frozen=True):
+    """What `Dial` was to reach cannot be, or does not take this broker; and why, as a sentence."""
+
+    address: str
+    reason: str
 
 
 # From the store. Each effect on the store has a token, and is completed by one of these.
@@ -75,6 +90,6 @@ class Found(WireMessage, frozen=True):
 
 SessionMessage: TypeAlias = Open | Close | PublishPart
 SubscriberMessage: TypeAlias = SessionMessage | SubscriberRequest
-LinkMessage: TypeAlias = LinkUp | LinkDown
+LinkMessage: TypeAlias = LinkUp | LinkDown | NotReached
 StoreMessage: TypeAlias = Stored | Failed | Found
 Message: TypeAlias = SessionMessage | LinkMessage | StoreMessage | ClientMessage | BrokerMessage

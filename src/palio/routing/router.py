@@ -25,7 +25,9 @@ from palio.routing.facts import Facts
 from palio.routing.forwarding import ForwardingStatistics
 from palio.routing.inquiry_routing import PASSING, InquiryRouting
 from palio.routing.neighbours import Neighbours
-from palio.routing.occurrences import LinkUp, Message, PublishPart, StoreMessage
+from palio.routing.occurrences import Message, PublishPart, StoreMessage
+from palio.routing.overlay.manager import OverlayStatistics
+from palio.routing.overlay.tree import TIMER as OVERLAY
 from palio.routing.scopes import SetScope, owner_of
 from palio.routing.shared import SharedRecords, SharedStatistics
 from palio.routing.sharing import TIMER as SHARING
@@ -86,8 +88,6 @@ class Router:
             core.forwarding.forget_routes()
         if self._neighbours.handle(kind, message, source):
             pass
-        elif isinstance(message, LinkUp):
-            self._neighbours.link_up(source, message)
         elif isinstance(message, SetScope):
             self._set_scope(message)
         elif durable is not None and kind in durable.store_handlers:
@@ -151,6 +151,12 @@ class Router:
         core.sharing.put(records, token, everywhere=everywhere)
         return effects
 
+    def begin(self, address: str, now: float) -> list[Effect]:
+        """Handles that the broker runs, and can be reached at this address by others. Returns the effects."""
+        effects = self._core.begin(now)
+        self._neighbours.begin(address)
+        return effects
+
     def _set_scope(self, message: SetScope) -> None:
         if self._core.scopes.set(message):
             self._core.sessions.scope_changed(message.owner)
@@ -167,6 +173,8 @@ class Router:
             self._asking.on_timer()
         elif name == SHARING:
             core.sharing.on_timer()
+        elif name == OVERLAY:
+            self._neighbours.on_timer()
         elif core.durable is not None:
             core.durable.on_timer(name)
         if core.durable is not None:
@@ -206,6 +214,10 @@ class Router:
     def neighbours(self) -> dict[str, LinkKind]:
         """The brokers to which there is a link in use, and what they are to this one."""
         return self._core.neighbours()
+
+    def overlay(self) -> OverlayStatistics:
+        """How this broker is linked with the others, and what it took to be."""
+        return self._neighbours.overlay.statistics()
 
     def interest(self) -> dict[str, list[Filter]]:
         """What each broker of the graph wants; this broker's entry is what it has told the others."""

@@ -69,6 +69,20 @@ EXAMPLE = """\
 #export = "true"
 #dialect = "palio"
 
+# How brokers find their links by themselves (docs/overlay.md). kind: fixed, tree, or auto (a tree where there
+# is somebody to join). join: addresses of brokers of the network. degree: neighbours that a broker should have
+# at the most. look_every, ask_within: seconds between two looks for other parts of the network, at the most,
+# and for an answer. networks: addresses that others tell are dialled in these alone. address: where others
+# reach this broker.
+#[overlay]
+#kind = "auto"
+#join = []
+#degree = 8
+#look_every = 30.0
+#ask_within = 5.0
+#networks = ["127.0.0.0/8", "::1/128", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"]
+#address = ""
+
 # What nobody may exceed: bytes of a frame; connections, in all, of one machine and of one principal;
 # subscriptions of one client; attributes of an event; characters of a filter; events that a client may publish
 # in a second (0: any number); bytes that wait for a slow client, for a neighbour, and for the disk; seconds

@@ -27,6 +27,8 @@ EPILOG = help_epilog(
     "palio up",
     "palio up --config examples/palio.toml",
     "palio up --listen 127.0.0.1:7171 --http off --data b --peer 127.0.0.1",
+    "palio up --overlay tree",
+    "palio up --listen 127.0.0.1:7171 --http off --data c --join 127.0.0.1:7070",
     "palio up --lake palio-lake",
     "palio up --soap",
 )
@@ -57,6 +59,13 @@ def up(
     peer: Annotated[
         list[str] | None,
         option("[KIND=]HOST:PORT", "A broker to link with: a peer, master, below or graph. Repeatable."),
+    ] = None,
+    join: Annotated[
+        list[str] | None,
+        option("ADDRESS[,ADDRESS]", "Join the network of one of these brokers; links are found by themselves."),
+    ] = None,
+    overlay: Annotated[
+        str | None, option("KIND", "fixed: links are those of --peer. tree: brokers find each other.")
     ] = None,
     strategy: Annotated[
         str | None, option("NAME", "How interest spreads: covering, merging, identity, simple, flooding.")
@@ -108,6 +117,7 @@ def up(
         "journal": False if no_journal else None,
         "sync": sync,
         "peers": [_peer(one) for one in peer] if peer else None,
+        "overlay": _given(kind=overlay, join=_addresses(join)),
         "strategy": strategy,
         "advertisements": advertisements,
         "hints": hints,
@@ -140,6 +150,10 @@ def up(
 
 def _given(**flags: Any) -> dict[str, Any] | None:
     return {name: value for name, value in flags.items() if value is not None} or None
+
+
+def _addresses(texts: list[str] | None) -> list[str] | None:
+    return [one.strip() for text in texts for one in text.split(",") if one.strip()] if texts else None
 
 
 def _peer(text: str) -> dict[str, Any]:

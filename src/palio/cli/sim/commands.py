@@ -14,6 +14,7 @@ from palio.cli.program.loading import command_group
 from palio.cli.program.terminal import ExitCode, error_console, help_epilog, output_console
 from palio.cli.sim import experiments as sim_experiments
 from palio.cli.sim.faults import crash_everywhere, is_of_type, replay_faults, soak_faults
+from palio.cli.sim.overlay import replay_overlay, soak_overlay
 from palio.cli.sim.soaking import Manner, conclude, soak_through
 from palio.sim.cost.run import run as run_cost
 from palio.sim.cost.scenario import CostOutcome, CostScenario
@@ -44,6 +45,7 @@ SOAK_EPILOG = help_epilog(
     "palio sim soak --faults --first 5000 --seeds 48 --workers 2 --keep-going",
     "palio sim soak --faults --documents --seeds 24",
     "palio sim soak --faults --seeds 24 --reach",
+    "palio sim soak --overlay --seeds 24",
 )
 
 # What a person wants to see of an outcome, in groups; the other numbers are for tables of many runs.
@@ -75,6 +77,9 @@ def replay(
     if is_of_type(scenario_text, "faults"):
         replay_faults(scenario_text, trace=trace, tell=tell)
         return
+    if is_of_type(scenario_text, "overlay"):
+        replay_overlay(scenario_text, trace=trace)
+        return
     if is_of_type(scenario_text, "cost"):
         measured = run_cost(CostScenario.from_json(scenario_text))
         _show(measured, (CostOutcome.__struct_fields__,))
@@ -104,6 +109,9 @@ def soak(
     workers: Annotated[int, typer.Option(min=1, max=256, help="On so many processes.")] = 1,
     faults: Annotated[
         bool, flag("--faults", "Durable delivery: brokers crash, links break, disks fill.")
+    ] = False,
+    overlay: Annotated[
+        bool, flag("--overlay", "Brokers that find their links themselves: they come, go, and are cut off.")
     ] = False,
     crash_points: Annotated[
         bool, flag("--crash-points", "No luck: a crash at every effect of small scenes.")
@@ -149,8 +157,11 @@ def soak(
     if even or reach or older_disks or flipped_bits or flapping_links or documents:
         theirs = "--even, --older-disks, --flipped-bits, --flapping-links, --documents and --reach"
         raise typer.BadParameter(f"{theirs} are for runs with faults: add --faults.")
-    flags = " --keep-going" * keep_going
+    flags = " --overlay" * overlay + " --keep-going" * keep_going
     manner = Manner(praise="no violation", keep_going=keep_going, as_json=as_json, flags=flags)
+    if overlay:
+        soak_overlay(first, seeds, workers, manner)
+        return
     tally, ending = soak_through(soaked(first, seeds, workers), first, seeds, manner)
     if ending is not None and not as_json:
         _report(ending)

@@ -1,0 +1,140 @@
+"""`Manager`: what decides which links a broker has, as the rest of the router sees it.
+
+There is one for each way of organising a network. `FixedLinks` has those that its settings name, and those that
+others make; `TreeOverlay` (see `tree`) finds links by itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import msgspec
+
+from palio.protocol.overlay import Contact, Standing
+from palio.protocol.peers import Goodbye, Hello
+from palio.routing.links import NeighbourLink
+from palio.routing.occurrences import LinkDown, NotReached
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Why a link is not taken: in a word, as a sentence, and who may take it instead."""
+
+    why: str
+    reason: str
+    others: tuple[Contact, ...] = ()
+
+
+class OverlayStatistics(msgspec.Struct, frozen=True):
+    """How a broker is linked, and what it took to be."""
+
+    kind: str
+    address: str = ""
+    component: str = ""  # who made the name of our part
+    parent: str = ""
+    path: tuple[str, ...] = ()
+    size: int = 0  # brokers of our part, as far as it is known here
+    looking: bool = False
+    neighbours: tuple[Contact, ...] = ()
+    known: tuple[Contact, ...] = ()
+    asked: int = 0
+    taken: int = 0  # links that others were granted
+    linked: int = 0  # links that others have granted
+    lost: int = 0
+    given_up: int = 0  # links that have closed a loop
+    damped: int = 0
+    beyond: int = 0  # links beyond the degree
+    refused: dict[str, int] = {}  # by reason: what others have refused
+    repairs: int = 0
+    repair_seconds: float = 0.0  # of all repairs together
+
+
+class Manager(Protocol):
+    """Chooses links. Effects go where those of the router go."""
+
+    def dialled(self, link: NeighbourLink, address: str) -> bool:
+        """A link has come up that was dialled at an address. Returns whether it is still to be asked for."""
+
+    def standing(self, link: NeighbourLink) -> Standing | None:
+        """What to say of itself in a hello."""
+
+    def objection(self, link: NeighbourLink, hello: Hello) -> Refusal | None:
+        """Why a link that is possible is not wanted."""
+
+    def adopts(self, link: NeighbourLink, hello: Hello) -> bool | None:
+        """Whether this end takes the name of the other; None if the smaller name counts."""
+
+    def gained(self, link: NeighbourLink, hello: Hello) -> None:
+        """A link is in use."""
+
+    def refused(self, link: NeighbourLink, goodbye: Goodbye) -> None:
+        """A link will not be in use."""
+
+    def lost(self, link: NeighbourLink, message: LinkDown | Goodbye | None) -> None:
+        """A link is gone: the connection, by the other end, or by this one."""
+
+    def closed_a_loop(self, link: NeighbourLink) -> None:
+        """A link is given up, as it has closed a loop."""
+
+    def hear(self, neighbour: str, message: Any) -> None:
+        """A neighbour tells something about the overlay."""
+
+    def not_reached(self, message: NotReached) -> None:
+        """Somebody could not be asked."""
+
+    def begin(self, address: str) -> None:
+        """The broker runs, and can be reached at this address."""
+
+    def on_timer(self) -> None:
+        """It is time to look again."""
+
+    def settle(self) -> None:
+        """Tell the neighbours what has changed for them, and look for a link where there should be one."""
+
+    def statistics(self) -> OverlayStatistics:
+        """How it stands."""
+
+
+class FixedLinks:
+    """Links are those of the settings, and those that others make; nothing is told, and nobody is asked."""
+
+    def dialled(self, link: NeighbourLink, address: str) -> bool:
+        return False
+
+    def standing(self, link: NeighbourLink) -> Standing | None:
+        return None
+
+    def objection(self, link: NeighbourLink, hello: Hello) -> Refusal | None:
+        return None
+
+    def adopts(self, link: NeighbourLink, hello: Hello) -> bool | None:
+        return None
+
+    def gained(self, link: NeighbourLink, hello: Hello) -> None:
+        pass
+
+    def refused(self, link: NeighbourLink, goodbye: Goodbye) -> None:
+        pass
+
+    def lost(self, link: NeighbourLink, message: LinkDown | Goodbye | None) -> None:
+        pass
+
+    def closed_a_loop(self, link: NeighbourLink) -> None:
+        pass
+
+    def hear(self, neighbour: str, message: Any) -> None:
+        pass
+
+    def not_reached(self, message: NotReached) -> None:
+        pass
+
+    def begin(self, address: str) -> None:
+        pass
+
+    def on_timer(self) -> None:
+        pass
+
+    def settle(self) -> None:
+        pass
+
+    def statistics(self) -> OverlayStatistics:
+        return OverlayStatistics("fixed")

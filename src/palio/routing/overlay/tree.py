@@ -1,0 +1,538 @@
+"""`TreeOverlay`: brokers that keep themselves connected as a tree (LSTree), whoever comes and goes.
+
+The names by which an acyclic network notices cycles (`routing.links`) are a rooted tree already: who made the
+name of a part is its root, the neighbour from which the name came is the parent, and the path by which it came
+are the brokers in between. So one rule covers newcomers, those who have lost their parent, and partitions:
+*who made the name of its own part looks for a link into another part.*
+
+A look goes on like this, one broker at a time:
+
+1. choose the nearest candidate: the parent of the lost parent, those beside, whoever was met, those to join;
+2. `Dial` it, and say hello, with the name and the size of our own part;
+3. it says hello, too, and the link is in use: we take its name, which goes down to all who were below us; or it
+   refuses, with a reason (`REASONS`) and others that could be asked instead;
+4. then the next one is asked; if all are full, they are asked once more, insisting;
+5. if nobody is left, this broker stays the root of its part, and looks again after a pause that grows.
+
+Invariants:
+
+1. Only a root asks, and it takes the name of who is asked: a link never turns round, so each broker of the part
+   that is joined hears one new name, from its parent.
+2. A part asks larger ones only: who is asked by a larger part refuses, and its own root asks instead. So few
+   have to hear a new name. Of two parts that ask each other at the same moment only one is taken, as far as
+   they know how large they are; where they do not, a loop closes, and `links` gives up one of its links.
+3. Nobody is asked who is in our own part as far as is known; once all who are known are there, a root is
+   silent.
+4. Who takes a broker beyond its `degree` was told that nobody else would; a root may find a parent beyond it.
+5. Only those who have said a `Standing` are told anything that brokers without an overlay do not know.
+6. Whatever others tell is bounded, and is a hint: wrong sizes, addresses and suggestions cost attempts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+from collections.abc import Callable
+from typing import Any
+from zlib import crc32
+
+import msgspec
+
+from palio.protocol.overlay import MOST_CONTACTS, Contact, Nearby, Standing, Suggest
+from palio.protocol.peers import Component, Goodbye, Hello, LinkKind
+from palio.routing.effects import Effect, Send, SetTimer
+from palio.routing.links import Naming, NeighbourLink
+from palio.routing.occurrences import LinkDown, NotReached
+from palio.routing.overlay.contacts import GRANDPARENT, MET, PARENT, SIBLING, ContactBook, KnownBroker
+from palio.routing.overlay.effects import Dial, OverlayEvent
+from palio.routing.overlay.manager import OverlayStatistics, Refusal
+from palio.routing.overlay.settings import OverlaySettings, Passable, completed
+
+TIMER = "overlay"
+# Why a link is refused: it would close a cycle; there are neighbours enough; the part that asks is the larger
+# one, and is going to be asked; the two are not to work together at all; or just not now.
+CYCLE, FULL, SMALLER, TERMS, LATER = REASONS = ("cycle", "full", "smaller", "terms", "later")
+# Seconds until a root looks again, and how it grows, up to the setting `look_every` (guesses: a moment in which
+# others notice, too, that somebody has died).
+FIRST_PAUSE = 0.5
+GROWTH = 2.0
+# How many are asked in one look, and of those who were not reached lately (guesses: all who were near).
+MOST_ASKED = 24
+MOST_UNREACHED = 3
+# How long the root of a smaller part has to ask for a link, before it is asked nevertheless (a guess).
+SUGGESTED_WITHIN = 2.0
+# How long somebody is waited for who has not answered at all, if another one would take us (a guess).
+_PATIENCE = 0.5
+# Others are told how large a part is when it has grown or shrunk by this factor (a guess).
+_NOTABLE = 2.0
+
+
+class OverlayLink(msgspec.Struct, eq=False):
+    """What the overlay knows of a link in use."""
+
+    since: float
+    address: str = ""
+    distance: float = 0.0
+    size: int = 1  # as the neighbour has told: its side, if it is below; otherwise about the whole part
+    parent: str = ""  # of the neighbour
+    contacts: tuple[Contact, ...] = ()
+    told: Nearby | None = None
+    knows: bool = False
+
+
+class Asking(msgspec.Struct, eq=False):
+    """Who is being asked for a link, since when, and how far it is."""
+
+    known: KnownBroker
+    since: float
+    insists: bool
+    broker: str = ""
+    distance: float = 0.0
+
+
+class TreeOverlay:
+    """The overlay of one broker. `give_up` ends a link with a refusal; effects go into `effects()`."""
+
+    def __init__(
+        self,
+        *,
+        broker: str,
+        settings: OverlaySettings,
+        naming: Naming,
+        links: dict[str, NeighbourLink],
+        effects: Callable[[], list[Effect]],
+        now: Callable[[], float],
+        give_up: Callable[[NeighbourLink, Refusal], None],
+    ) -> None:
+        self._broker = broker
+        self._settings = settings
+        self._address = ""  # where others can reach this broker
+        self._naming = naming
+        self._all_links = links
+        self._effects = effects
+        self._now = now
+        self._give_up = give_up
+        self._book = ContactBook(broker, settings.join, Passable(settings.networks))
+        self._links: dict[str, OverlayLink] = {}
+        self._asking: Asking | None = None
+        self._candidates: deque[KnownBroker] = deque()  # of the look that is under way
+        self._asked: set[str] = set()  # addresses; each once, and those that are full once more
+        self._full: list[KnownBroker] = []
+        self._looks = False
+        self._insists = False
+        self._waits_for: KnownBroker | None = None  # whose root shall ask us
+        self._pause = FIRST_PAUSE
+        self._look_at: float | None = None
+        self._timer_at: float | None = None
+        self._named: Component | None = None  # the name that was ours when it was last looked at
+        self._size = 1  # of the part, as told from above, or to those below
+        self._alone_since: float | None = None
+        self._begun = False
+        self._counts: Counter[str] = Counter()
+        self._refused: Counter[str] = Counter()
+        self._repair_seconds = 0.0
+
+    # What is known of the tree
+
+    @property
+    def _is_root(self) -> bool:
+        return self._naming.toward is None
+
+    def _below(self) -> int:
+        """How many brokers are on this side of the link to the parent."""
+        return 1 + sum([link.size for name, link in self._links.items() if name != self._naming.toward])
+
+    def _part_size(self) -> int:
+        return self._below() if self._is_root else max(self._size, self._below())
+
+    def _contacts(self, but: str, most: int = MOST_CONTACTS) -> tuple[Contact, ...]:
+        return tuple(
+            [
+                Contact(name, link.address, link.distance)
+                for name, link in sorted(self._links.items())
+                if name != but and link.address
+            ][:most]
+        )
+
+    # Hellos
+
+    def standing(self, link: NeighbourLink) -> Standing | None:
+        if link.kind is not LinkKind.PEER:
+            return None
+        asking = self._asking
+        asks = asking is not None and asking.broker == link.broker and link.asks
+        if not asks or asking is None:
+            return Standing(self._address, self._part_size())
+        return Standing(self._address, self._part_size(), asks, asking.insists, asking.distance)
+
+    def objection(self, link: NeighbourLink, hello: Hello) -> Refusal | None:
+        ours, theirs = self._broker, link.broker
+        if link.asks and (link.told is None or self._naming.component != link.told[0] or not self._is_root):
+            return Refusal(LATER, f"{ours} does not need this link any more.")
+        standing = hello.standing
+        if standing is None or not standing.asks or link.asks:
+            return None
+        if theirs in self._naming.path:
+            return Refusal(LATER, f"{ours} was below {theirs} a moment ago.")
+        contact = self._contact_of(link, standing)
+        if standing.insists:
+            return None
+        if self._is_smaller(standing, hello.component):
+            self._suggest(contact)
+            return Refusal(SMALLER, f"{ours} is in a smaller part of the network, which is going to ask.")
+        if len(self._links) >= self._settings.degree:
+            reason = f"{ours} has {len(self._links)} neighbours, as many as it should have."
+            return Refusal(FULL, reason, self._contacts(but=theirs))
+        return None
+
+    def _is_smaller(self, standing: Standing, component: Component) -> bool:
+        """Whether we shall ask who asks us. Among equals names decide, unless there is nothing to lose."""
+        size = self._part_size()
+        if standing.size != size:
+            return standing.size > size
+        return component > self._naming.component and (not self._is_root or self._asking is not None)
+
+    def _contact_of(self, link: NeighbourLink, standing: Standing) -> Contact | None:
+        """Where a neighbour can be reached, if it says something that can be used."""
+        address = completed(standing.address, link.host)
+        known = self._book.meet(
+            link.broker, address, self._now(), told_by=link.broker, distance=standing.distance
+        )
+        return None if known is None else Contact(link.broker, known.address, known.distance)
+
+    def adopts(self, link: NeighbourLink, hello: Hello) -> bool | None:
+        standing = hello.standing
+        if standing is None:
+            return None
+        if link.asks != standing.asks:
+            return link.asks
+        return None
+
+    # Links
+
+    def gained(self, link: NeighbourLink, hello: Hello) -> None:
+        standing, now = hello.standing, self._now()
+        if link.kind is not LinkKind.PEER:
+            return
+        known = self._links[link.broker] = OverlayLink(now)
+        if standing is not None:
+            contact = self._contact_of(link, standing)
+            known.knows, known.size = True, max(1, standing.size)
+            known.address = contact.address if contact is not None else ""
+            known.distance = contact.distance if contact is not None else 0.0
+            if link.broker == self._naming.toward:
+                self._size = known.size + self._below()
+            if standing.asks and not link.asks:
+                self._waits_for = None  # perhaps it was this one's part; otherwise there will be another look
+                self._counts["taken"] += 1
+        if len(self._links) > self._settings.degree:
+            self._counts["beyond"] += 1
+        if link.asks and self._asking is not None and self._asking.broker == link.broker:
+            known.distance = self._asking.distance
+            known.address = known.address or self._asking.known.address
+            self._asking.known.broker = link.broker
+            self._counts["linked"] += 1
+            seconds = now - self._alone_since if self._alone_since is not None else 0.0
+            self._repair_seconds += seconds
+            self._tell(OverlayEvent("joined", link.broker, seconds=seconds))
+            self._end_look()
+        elif standing is not None:
+            self._tell(OverlayEvent("taken", link.broker))
+
+    def refused(self, link: NeighbourLink, goodbye: Goodbye) -> None:
+        if not link.asks or self._asking is None or self._asking.broker != link.broker:
+            return
+        asked = self._asking.known
+        self._asking = None
+        why = goodbye.why if goodbye.why in REASONS else TERMS
+        self._refused[why] += 1
+        self._tell(OverlayEvent("refused", link.broker, goodbye.reason))
+        if why == CYCLE:
+            asked.in_part = True
+        elif why == LATER:
+            pass  # in the next look
+        elif why == TERMS:
+            asked.last = True
+        elif why == SMALLER:
+            self._waits_for = asked
+            self._look_at = self._now() + SUGGESTED_WITHIN
+        elif why == FULL:
+            self._full.append(asked)
+            now, others = self._now(), goodbye.others
+            found = [self._book.meet(one.broker, one.address, now, distance=one.distance) for one in others]
+            # Everyone chooses others of them, so that the tree does not grow on one side.
+            for known in sorted([known for known in found if known is not None], key=self._chance):
+                if known not in self._full:
+                    self._ask_next(known)
+
+    def _chance(self, known: KnownBroker) -> int:
+        return crc32(f"{self._broker} {known.broker or known.address}".encode())
+
+    def _ask_next(self, known: KnownBroker) -> None:
+        if known in self._candidates:
+            self._candidates.remove(known)
+        self._candidates.appendleft(known)
+
+    def lost(self, link: NeighbourLink, message: LinkDown | Goodbye | None) -> None:
+        now = self._now()
+        if self._asking is not None and self._asking.broker == link.broker and link.asks:
+            self._asking = None
+        former = self._links.pop(link.broker, None)
+        if former is None:
+            return
+        self._counts["lost"] += 1
+        orderly = isinstance(message, Goodbye) or (isinstance(message, LinkDown) and message.orderly)
+        silent = isinstance(message, LinkDown) and message.silent
+        how = "left" if orderly else "silent" if silent else "lost"
+        self._tell(OverlayEvent("lost", link.broker, how))
+        if self._book.struck(link.broker, now - former.since, now):
+            self._counts["damped"] += 1
+            self._tell(OverlayEvent("damped", link.broker))
+        self._book.untold(link.broker)
+        if self._is_root and self._naming.component != self._named:  # it was the parent
+            self._become_root()
+            beside = {contact.broker: contact for contact in former.contacts}
+            for known in [one for name in beside for one in self._book.of(name)]:
+                known.place = GRANDPARENT if known.broker == former.parent else SIBLING
+            for known in self._book.of(link.broker):
+                known.place = PARENT if not (orderly or silent) else MET
+                known.failures += orderly or silent
+        elif self._is_root:
+            self._shrunk()
+
+    def _become_root(self) -> None:
+        self._named = self._naming.component
+        self._book.begin_anew()
+        self._end_look()
+        self._alone_since = self._now()
+        self._pause = FIRST_PAUSE
+        self._look_at = self._now()
+
+    def _shrunk(self) -> None:
+        """Our part is smaller: who is missing looks for us, and after a while we for them."""
+        self._book.doubt()
+        if self._look_at is None:
+            self._look_at = self._now() + self._settings.ask_within
+
+    def closed_a_loop(self, link: NeighbourLink) -> None:
+        self._counts["given up"] += 1
+        self._tell(OverlayEvent("given up", link.broker, "it closed a loop"))
+
+    # What neighbours tell
+
+    def hear(self, neighbour: str, message: Any) -> None:
+        link = self._links.get(neighbour)
+        if link is None:
+            return
+        if type(message) is Suggest:
+            self._suggest(message.contact)
+            return
+        assert type(message) is Nearby
+        shrunk = message.size < link.size and neighbour != self._naming.toward
+        link.contacts, link.parent = message.contacts, message.parent
+        link.size = min(max(1, message.size), 2**31)
+        now = self._now()
+        self._book.untold(neighbour, but=message.contacts)
+        for contact in message.contacts:
+            if contact.broker not in self._links:
+                self._book.meet(
+                    contact.broker, contact.address, now, told_by=neighbour, distance=contact.distance
+                )
+        if neighbour == self._naming.toward:
+            self._size = link.size
+        elif shrunk and self._is_root:
+            self._shrunk()
+
+    def _suggest(self, contact: Contact | None) -> None:
+        """The root of our part may ask this broker."""
+        if contact is None:
+            return
+        toward = self._naming.toward
+        if toward is not None:
+            if toward in self._links and self._links[toward].knows and contact.broker != toward:
+                self._effects().append(Send(toward, Suggest(contact)))
+            return
+        known = self._book.meet(contact.broker, contact.address, self._now(), distance=contact.distance)
+        if known is None or self._now() < known.asked + SUGGESTED_WITHIN:
+            return  # it has just been asked, and who suggests it knows less
+        known.in_part = False
+        asking = self._asking
+        if asking is not None and not asking.broker and self._now() - asking.since > _PATIENCE:
+            self._asking = asking = None  # who does not answer can wait
+        if self._waits_for is not None:  # we are the smaller part now
+            self._candidates.append(self._waits_for)
+            self._waits_for = None
+        if asking is None or asking.known is not known:
+            self._ask_next(known)
+        self._look_at = self._now()
+
+    # Looking
+
+    def not_reached(self, message: NotReached) -> None:
+        asking = self._asking
+        if asking is None or asking.known.address != message.address or asking.broker:
+            return
+        asking.known.failures += 1
+        self._asking = None
+        self._refused["not reached"] += 1
+        self._tell(OverlayEvent("not reached", asking.known.broker or message.address, message.reason))
+
+    def dialled(self, link: NeighbourLink, address: str) -> bool:
+        asking = self._asking
+        if asking is None or asking.known.address != address or asking.broker:
+            return False
+        asking.broker, asking.known.broker = link.broker, link.broker
+        asking.known.failures = 0
+        asking.distance = asking.known.distance = self._now() - asking.since
+        return True
+
+    def begin(self, address: str) -> None:
+        self._address = self._settings.address or address
+        self._book.forget(self._address)
+        self._begun = True
+        self._become_root()
+
+    def on_timer(self) -> None:
+        now = self._now()
+        self._timer_at = None
+        asking = self._asking
+        if asking is not None and now >= asking.since + self._settings.ask_within:
+            asking.known.failures += 1
+            self._asking = None
+            self._refused["no answer"] += 1
+            self._tell(OverlayEvent("not reached", asking.broker or asking.known.address, "no answer in time"))
+            link = self._all_links.get(asking.broker)
+            if link is not None and link.asks and not link.established:
+                self._give_up(link, Refusal(LATER, f"{asking.broker} did not answer in time."))
+
+    def settle(self) -> None:
+        if not self._begun:
+            return
+        if not self._is_root:
+            self._stop_looking()
+        else:
+            if self._naming.component != self._named:
+                self._become_root()
+            self._look()
+        self._tell_neighbours()
+        self._set_timer()
+
+    def _stop_looking(self) -> None:
+        self._named = self._look_at = None
+        if self._asking is None and self._alone_since is not None:
+            self._counts["repairs"] += 1
+            self._alone_since = None
+        self._end_look()
+
+    def _end_look(self) -> None:
+        self._asking = self._waits_for = None
+        self._candidates.clear()
+        self._full.clear()
+        self._asked.clear()
+        self._looks = self._insists = False
+
+    def _look(self) -> None:
+        """Ask the next candidate, if it is time and nobody is being asked."""
+        now = self._now()
+        if self._asking is not None or self._look_at is None or now < self._look_at:
+            return
+        if self._waits_for is not None:  # its root did not ask us in time
+            known, self._waits_for = self._waits_for, None
+            if known.broker not in self._links:
+                self._ask(known, insists=True)
+                return
+        if not self._looks:
+            self._looks = True
+            self._candidates.extend([one for one in self._chosen() if one not in self._candidates])
+        while self._candidates:
+            known = self._candidates.popleft()
+            if known.address in self._asked and not self._insists:
+                continue
+            if known.broker not in self._links and not known.in_part and known.broker != self._broker:
+                self._ask(known)
+                return
+        if self._full and not self._insists:
+            self._insists = True
+            self._candidates.extend(self._full)
+            self._full.clear()
+            self._look()
+            return
+        self._end_look()
+        self._look_later()
+
+    def _chosen(self) -> list[KnownBroker]:
+        """Whom to ask in this look."""
+        found = self._book.candidates(self._links, self._now())
+        unreached = [known for known in found if known.failures]
+        skipped = unreached[MOST_UNREACHED:]
+        return [known for known in found if known not in skipped][:MOST_ASKED]
+
+    def _ask(self, known: KnownBroker, *, insists: bool = False) -> None:
+        self._counts["asked"] += 1
+        known.asked = self._now()
+        self._asked.add(known.address)
+        self._asking = Asking(known, known.asked, insists or self._insists)
+        self._look_at = self._now()
+        self._effects().append(Dial(known.address))
+
+    def _look_later(self) -> None:
+        """Look again after a pause, if there is anybody who may be in another part."""
+        if not self._book.candidates(self._links, self._now()):
+            self._look_at = None
+            self._alone_since = None
+            return
+        # Not all at the same moment: those who have lost each other shall not miss each other again and again.
+        chance = crc32(f"{self._broker} {self._counts['asked']}".encode()) / 2**32
+        self._look_at = self._now() + self._pause * (0.75 + 0.5 * chance)
+        self._pause = min(GROWTH * self._pause, self._settings.look_every)
+
+    def _set_timer(self) -> None:
+        due = self._look_at
+        if self._asking is not None:
+            due = self._asking.since + self._settings.ask_within
+        if due is not None and due != self._timer_at:
+            self._timer_at = due
+            self._effects().append(SetTimer(TIMER, due))
+
+    # Telling
+
+    def _tell(self, event: OverlayEvent) -> None:
+        self._effects().append(event)
+
+    def _tell_neighbours(self) -> None:
+        toward, below = self._naming.toward, self._below()
+        if self._is_root:
+            if not self._size / _NOTABLE < below < self._size * _NOTABLE:
+                self._size = below
+        parent = toward or ""
+        for name, link in self._links.items():
+            if not link.knows:
+                continue
+            size = below if name == toward else self._size
+            news = Nearby(self._contacts(but=name), parent, size)
+            if news != link.told:
+                link.told = news
+                self._effects().append(Send(name, news))
+
+    def statistics(self) -> OverlayStatistics:
+        counts = self._counts
+        return OverlayStatistics(
+            "tree",
+            self._address,
+            self._naming.component.broker,
+            self._naming.toward or "",
+            self._naming.path,
+            self._part_size(),
+            self._look_at is not None or self._asking is not None,
+            self._contacts(but=""),
+            tuple(self._book.contacts()),
+            counts["asked"],
+            counts["taken"],
+            counts["linked"],
+            counts["lost"],
+            counts["given up"],
+            counts["damped"],
+            counts["beyond"],
+            dict(self._refused),
+            counts["repairs"],
+            self._repair_seconds,
+        )

@@ -1,0 +1,79 @@
+"""Brokers that find their links themselves: told one address, and whole again whoever is killed."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from pathlib import Path
+from typing import Any
+
+from tests.live.durable import Publisher, Taker, finished
+from tests.live.network import Network, play, until
+
+QUICK = {"tick": 0.2, "settle_within": 0.1}
+NAMES = "abcdef"
+
+
+async def grown(network: Network, **overlay: Any) -> None:
+    """Six brokers, of which all know the first one; nobody shall have more than three neighbours."""
+    for name in NAMES:
+        join = [network["a"].address] if name != "a" else []
+        network.add(name, overlay={"kind": "tree", "degree": 3, "look_every": 2.0, "join": join} | overlay)
+        await network[name].start()
+    await whole(network, NAMES)
+
+
+async def tree(network: Network, names: str) -> dict[str, dict[str, Any]]:
+    """What each broker says of the overlay."""
+    rows = await asyncio.gather(*[network[name].inspect("overlay") for name in names])
+    return {name: row for name, [row] in zip(names, rows, strict=True)}
+
+
+async def whole(network: Network, names: str) -> dict[str, dict[str, Any]]:
+    """Wait until these brokers are one tree, as each of them says."""
+
+    async def is_whole() -> dict[str, dict[str, Any]] | None:
+        told = await tree(network, names)
+        links = {(name, other) for name, row in told.items() for other in row["links"]}
+        both = all((other, name) in links for name, other in links)
+        one = len({row["component"] for row in told.values()}) == 1
+        return told if both and one and len(links) == 2 * (len(names) - 1) else None
+
+    return await until(f"{names} are one tree", is_whole)
+
+
+def test_brokers_that_are_told_one_address_become_a_tree_and_heal(tmp_path: Path) -> None:
+    async def scene() -> None:
+        seed = random.randrange(1_000_000)
+        print(f"seed {seed}")
+        async with Network(tmp_path, heartbeat=1.0, durable=QUICK) as network:
+            network._settings["sync"] = "normal"
+            for name in NAMES:
+                join = [] if name == "a" else [network["a"].address]
+                overlay = {"kind": "tree", "degree": 3, "look_every": 2.0, "join": join}
+                network.add(name, overlay=overlay)
+                await network[name].start()
+            told = await whole(network, NAMES)
+            assert all(len(row["links"]) <= 3 for row in told.values())
+            assert told["a"]["size"] == len(NAMES)
+            root = told["a"]["component"]
+            inner = next(n for n, row in told.items() if n != root and len(row["links"]) > 1)
+            leaves = [name for name, row in told.items() if len(row["links"]) == 1]
+            publishers = [Publisher(f"p{number}", seed) for number in range(2)]
+            for publisher, name in zip(publishers, leaves, strict=False):
+                await publisher.open(network[name].address)
+            takers = [Taker("some", "value < 50"), Taker("all", "true")]
+            for taker, name in zip(takers, reversed(leaves), strict=False):
+                await taker.open(network[name].address, ready="network")
+            load = asyncio.gather(*[one.publish(400, pause=0.005) for one in publishers])
+            for victim in (inner, root):
+                await until("some are confirmed", lambda: len(publishers[0].confirmed) >= 20)
+                network[victim].kill()
+                rest = "".join(name for name in NAMES if name != victim)
+                await whole(network, rest)
+                await network[victim].start()
+                await whole(network, NAMES)
+            await load
+            await finished(publishers, takers)
+
+    play(scene)

@@ -1,0 +1,81 @@
+"""What it costs to keep brokers together: messages for a join, a leave, a dead broker, a partition that heals.
+
+Counted is what the overlay itself says: hellos, refusals, names and news of who is near; and how often somebody
+was dialled. Rows, which follow from any change of links, are not the overlay's.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import msgspec
+
+from palio.sim.overlay.oracle import parts
+from palio.sim.overlay.script import OverlayScenario
+from palio.sim.overlay.world import OverlayBroker, OverlayWorld
+
+Change = Literal[
+    "a join", "a leave", "a leaf dies", "an inner broker dies", "the root dies", "a partition heals"
+]
+CHANGES: tuple[Change, ...] = get_args(Change)
+# What the overlay says, by type; the rest of what links carry is about rows.
+SAID = ("Hello", "Goodbye", "Joined", "Nearby", "Suggest")
+_GROWS, _GROWN = 60.0, 300.0  # seconds in which brokers begin, and in which they have come together
+_APART = 60.0
+_WATCHED = 120.0  # seconds in which a change is over
+
+
+class OverlayCost(msgspec.Struct, frozen=True):
+    """What one change has cost, about a broker with so many neighbours; connected again after some seconds."""
+
+    messages: int
+    dialled: int
+    neighbours: int
+    seconds: float
+    given_up: int  # links that have closed a loop
+
+
+def measure(change: Change, brokers: int, seed: int) -> OverlayCost:
+    """The cost of one change in a network of so many brokers that was at rest."""
+    world = OverlayWorld(OverlayScenario(seed=seed, brokers=brokers + 1, joins=(0, 1, 2)))
+    newcomer = world.brokers[brokers]
+    for number in range(brokers):
+        world.after(_GROWS * number / brokers, world.begin, world.brokers[number])
+    world.run(_GROWN)
+    broker = newcomer if change == "a join" else chosen(world, change)
+    neighbours = len(broker.router.neighbours()) if broker.router is not None else 1
+    if change == "a partition heals":
+        world.part(frozenset(range(brokers // 2)), _APART)
+        world.run(_GROWN + _APART)
+    before, began = _counts(world), world.now
+    if change == "a join":
+        world.begin(newcomer)
+    elif change == "a leave":
+        world.leave(broker)
+    elif change != "a partition heals":
+        world.crash(broker)
+    world.run(began + 0.5)  # until it is noticed
+    while len(parts(world)) > 1 and world.now < began + _WATCHED:
+        world.run(world.now + 0.1)
+    seconds = round(world.now - began, 1)
+    world.run(began + _WATCHED)
+    said, dialled, given_up = [after - first for after, first in zip(_counts(world), before, strict=True)]
+    return OverlayCost(said, dialled, neighbours, seconds, given_up)
+
+
+def chosen(world: OverlayWorld, change: Change) -> OverlayBroker:
+    """The broker that a change is about: the one of its sort that has most neighbours."""
+    degree = {broker.name: len(broker.router.neighbours()) for broker in world.there() if broker.router}
+    roots = {broker.router.overlay().component for broker in world.there() if broker.router}
+    sorts = {
+        "a leaf dies": [name for name in degree if degree[name] == 1 and name not in roots],
+        "the root dies": [name for name in degree if name in roots],
+    }
+    inner = [name for name in degree if name not in roots]
+    best = max(sorts.get(change, inner), key=lambda name: degree[name])
+    return next(broker for broker in world.brokers if broker.name == best)
+
+
+def _counts(world: OverlayWorld) -> tuple[int, int, int]:
+    given_up = sum([event.what == "given up" for _, _, event in world.events])
+    return sum([world.sent[kind] for kind in SAID]), world.dialled, given_up

@@ -1,0 +1,40 @@
+"""The table of costs of `docs/overlay.md`: what a change takes, in messages and attempts, at most."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.sim.overlay.costs import CHANGES, measure
+
+BROKERS = (20, 100)
+SEEDS = range(1, 5)
+
+
+@pytest.fixture(scope="module")
+def table(root) -> dict[tuple[str, int], tuple[int, int]]:
+    """By change and number of brokers: the most messages and attempts, as the page says."""
+    page = (root / "docs" / "overlay.md").read_text()
+    found = {}
+    for change in CHANGES:
+        cells = re.search(rf"^\| {change} \| (.+) \|$", page, re.MULTILINE)[1].split(" | ")
+        for brokers, cell in zip(BROKERS, cells, strict=True):
+            found[change, brokers] = tuple(int(one.replace(",", "")) for one in cell.split(" / "))
+    return found
+
+
+def cases():
+    for brokers in BROKERS:
+        for change in CHANGES:
+            for seed in SEEDS:
+                quick = seed == 1 and brokers == 20
+                yield pytest.param(change, brokers, seed, marks=() if quick else pytest.mark.slow)
+
+
+@pytest.mark.parametrize(("change", "brokers", "seed"), list(cases()))
+def test_a_change_costs_no_more_than_the_page_says(change, brokers, seed, table):
+    cost = measure(change, brokers, seed)
+    messages, dialled = table[change, brokers]
+    assert cost.messages <= messages
+    assert cost.dialled <= dialled
