@@ -55,6 +55,18 @@ def test_after_an_outage_everything_comes(outage):
     assert outcome.bytes == sum(getattr(outcome, f"{kind}_bytes") for kind in KINDS)
 
 
+def test_subscriptions_of_a_home_are_read_for_together():
+    """After a link has been away for a moment, with a thousand of them: fifty times fewer reads."""
+    outcome = run(
+        changed(
+            brokers=6, origins=4, homes=1, subscriptions=1_000, topics=20, outage="link", outage_seconds=1.0
+        )
+    )
+    assert outcome.violations == 0
+    assert outcome.reads_one_by_one > 1_000
+    assert outcome.reads_one_by_one >= 50 * outcome.journal_reads
+
+
 def test_a_longer_outage_leaves_more_to_catch_up_with():
     short, long = (run(changed(outage="link", outage_seconds=seconds)) for seconds in (1.0, 8.0))
     assert long.backlog > 2 * short.backlog

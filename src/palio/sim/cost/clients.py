@@ -129,6 +129,9 @@ class MeasuredClients:
     def lost(self, broker: str) -> None:
         """A broker has crashed; its clients wait for it."""
 
+    def began(self, station: FaultyStation) -> None:
+        """A broker has begun; nobody here has waited for that."""
+
     def back(self, broker: str) -> None:
         """A broker has begun anew."""
         clients: list[CostPublisher | CostConsumer] = [*self.publishers.values(), *self.takers.values()]

@@ -52,6 +52,7 @@ class Measured:
         self.all_ready = all(taker.ready for taker in self.clients.takers.values())
         self.setup, world.counts = world.counts, type(world.counts)()
         self._begin = world.now
+        self._read_before = self._reads_one_by_one()
         self.repaired_at = self._begin + scenario.lead + scenario.outage_seconds
         self._plan_notifications()
         if scenario.outage != "none":
@@ -105,6 +106,12 @@ class Measured:
 
     # What it cost
 
+    def _reads_one_by_one(self) -> int:
+        """What all homes have read in their present lives, counted for each subscription."""
+        routers = [station.router for station in self.world.stations.values()]
+        services = [router.durable for router in routers if router is not None]
+        return sum([service.parts.reading.one_by_one for service in services if service is not None])
+
     def outcome(self) -> CostOutcome:
         scenario, clients = self.scenario, self.clients
         missing = backlog = 0
@@ -134,6 +141,7 @@ class Measured:
             published=len(clients.said),
             deliveries=sum(len(taker.got) for taker in clients.takers.values()),
             **self.world.counts,
+            reads_one_by_one=self._reads_one_by_one() - self._read_before,
             backlog=backlog,
             catch_up_seconds=last - self.repaired_at,
             latency_mean=delays["latency_mean"],

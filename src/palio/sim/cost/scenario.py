@@ -79,6 +79,7 @@ class CostOutcome(msgspec.Struct, frozen=True, kw_only=True):
     spool_writes: int = 0  # writes of durable subscriptions: what came, was acknowledged, and positions
     cursor_writes: int = 0  # writes of how far readers are
     journal_reads: int = 0
+    reads_one_by_one: int = 0  # how many they would have been, without retries, one for each subscription
     entries_read: int = 0  # journal entries that these reads looked at
 
     backlog: int = 0  # deliveries that were due when the outage ended

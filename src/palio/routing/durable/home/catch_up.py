@@ -120,6 +120,7 @@ class CatchingUp:
             if not (shortcuts.TAKEN and told) or first or news:  # otherwise it would write what is written
                 self._save(durable, dict(durable.position), news, everyone=everyone)
             self._reading.begin(durable)
+        self._reading.ask()
 
     def heard(self, asked: Iterable[tuple[str, str]], heads: tuple[Head, ...]) -> None:
         """Reads what the journals are known to have, whether or not all have said so in one epoch.
@@ -143,6 +144,7 @@ class CatchingUp:
                     durable.catching_up[head.origin] = catching_up = CatchUp(head.head)
                     catching_up.go_on_from(reading, position)
             self._reading.begin(durable)
+        self._reading.ask()
 
     def _is_present(self, durable: Durable, head: Head) -> bool:
         """Whether an origin has said this in no earlier life than what was heard of it before.

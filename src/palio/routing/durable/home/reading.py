@@ -20,15 +20,28 @@ Why that is right (invariant 10 of `subscription`):
 5. *Journals keep it.* Each has answered a question that names the reader before it is read. So nothing behind
    the position is trimmed; where that was forgotten, the page says where the journal begins, and the gap is
    named.
+6. *One read for many.* Those that stand close together in a journal are read for together, with one filter for
+   what any of them selects. Each takes its part of the page: from its position up to its own target, what its
+   filter selects, and as much as there is room for. That is what it would have got alone. Who gets nothing that
+   way is read for alone the next time, so nobody waits for others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 
+from msgspec.structs import replace
+
+from palio.matching import MatchIndex
+from palio.model.errors import FilterTooLarge
+from palio.model.filter import Filter
+from palio.model.normal import MAX_CONJUNCTIONS
 from palio.protocol.durable.letters import Fetch, Page
 from palio.protocol.durable.lineage import JournalGap, agrees
+from palio.protocol.envelope import Envelope
+from palio.routing.durable import shortcuts
 from palio.routing.durable.alarm import Alarm
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.forks import JournalForks
@@ -36,10 +49,15 @@ from palio.routing.durable.home.filter_change import FilterChanges
 from palio.routing.durable.home.homes import Homes
 from palio.routing.durable.home.room import Room
 from palio.routing.durable.home.spool import Spooling
-from palio.routing.durable.home.subscription import Durable, HomeState, JournalRead
+from palio.routing.durable.home.subscription import CatchUp, Durable, HomeState, JournalRead
 from palio.routing.durable.home.takers import Takers
 from palio.routing.durable.home.writing import Writing
 from palio.routing.durable.network.unicast import Unicast
+
+# How many subscriptions are read for together: a page is taken by all of them in one go, which nobody else
+# should have to wait for. A guess.
+MOST_READERS = 128
+MOST_CONJUNCTIONS = MAX_CONJUNCTIONS  # of all their filters together, as of any filter
 
 
 @dataclass(eq=False, repr=False)
@@ -64,17 +82,20 @@ class JournalReads:
     def __post_init__(self) -> None:
         # Those that are waited for, by what they are called in letters.
         self._reads: dict[str, JournalRead] = {}
+        self._wanting: list[tuple[Durable, str, CatchUp]] = []
+        # Reads that were asked for, and how many they would have been one by one; both without retries.
+        self.asked = self.one_by_one = 0
 
     def begin(self, durable: Durable) -> None:
-        """Read all that is missing."""
+        """Read all that is missing, with the next `ask`."""
         for origin in list(durable.catching_up):
             if origin in durable.catching_up:  # a full outbox may have ended it all
                 self.read_on(durable, origin)
 
     def read_on(self, durable: Durable, origin: str) -> None:
-        """Read the next page of a journal, or go on with what comes live if nothing is missing."""
+        """Read the next page of a journal with the next `ask`, or go on with what comes live."""
         catching_up = durable.catching_up[origin]
-        if catching_up.read is not None:
+        if catching_up.read is not None or catching_up.limit:
             return
         after = durable.position[origin]
         if after < catching_up.target:
@@ -87,11 +108,7 @@ class JournalReads:
                     self._spooling.no_room(durable)
                 return
             catching_up.limit = limit
-            narrow = self._desk.scopes.narrow(durable.name, durable.filter)
-            self._number += 1
-            fetch = Fetch(f"{self._number}", narrow, after, catching_up.target, durable.since, limit)
-            catching_up.read = JournalRead(origin, fetch, self._desk.now, [durable])
-            self._ask(catching_up.read)
+            self._wanting.append((durable, origin, catching_up))
             return
         if durable.state is not HomeState.LIVE:
             del durable.catching_up[origin]  # there may be more by now, which is not known yet
@@ -102,6 +119,37 @@ class JournalReads:
             self._spooling.drain(durable, catching_up)
         elif all(durable.position[o] >= one.target for o, one in durable.catching_up.items()):
             self._changes.write(durable, change)
+
+    def ask(self) -> None:
+        """Ask for what is wanted by now, once for all that stand close together in one journal (6)."""
+        wanting, self._wanting = self._wanting, []
+        groups: dict[tuple[str, float], list[tuple[Durable, CatchUp]]] = {}
+        for durable, origin, catching_up in wanting:
+            if durable.catching_up.get(origin) is catching_up:  # a full outbox may have ended it
+                groups.setdefault((origin, durable.since), []).append((durable, catching_up))
+        for (origin, _), group in groups.items():
+            together = ReadTogether(origin, self._desk.settings.page)
+            for durable, catching_up in sorted(group, key=lambda one: one[0].position[origin]):
+                narrow = self._desk.scopes.narrow(durable.name, durable.filter)
+                if not together.takes(durable, catching_up, narrow):
+                    self._begin(together)
+                    together = ReadTogether(origin, self._desk.settings.page)
+                together.add(durable, catching_up, narrow)
+            self._begin(together)
+
+    def _begin(self, together: ReadTogether) -> None:
+        try:
+            read = together.read(f"{self._number + 1}", self._desk.now)
+        except FilterTooLarge:  # to be said in one
+            for one in together.apart():
+                self._begin(one)
+            return
+        self._number += 1
+        self.asked += 1
+        self.one_by_one += len(read.readers)
+        for durable in read.readers:
+            durable.catching_up[read.origin].read = read
+        self._ask(read)
 
     def _ask(self, read: JournalRead) -> None:
         read.asked_at = self._desk.now
@@ -116,11 +164,13 @@ class JournalReads:
             return  # it has come before
         if page.problem is not None:
             for durable in self._waiting(read):
-                self._takers.history_missing(durable, origin, page)
+                self._takers.history_missing(durable, origin, replace(page, after=durable.position[origin]))
         elif page.after < page.upto <= read.fetch.upto:
             del self._reads[page.reader]
+            found = selected(read, page)
             for durable in self._waiting(read):
-                self._take(durable, origin, page)
+                self._take(durable, page, found[read.readers[durable]], read)
+            self.ask()
 
     def _waiting(self, read: JournalRead) -> list[Durable]:
         """Those that still want what was asked for, and take it whenever it comes."""
@@ -131,19 +181,27 @@ class JournalReads:
                 found.append(durable)
         return found
 
-    def _take(self, durable: Durable, origin: str, page: Page) -> None:
+    def _take(self, durable: Durable, page: Page, found: tuple[Envelope, ...], read: JournalRead) -> None:
+        """Takes what of a page is for a subscription: what its filter selects, from its position on."""
+        origin = read.origin
         catching_up = durable.catching_up[origin]
-        kept, catching_up.limit, catching_up.read = catching_up.limit, 0, None
-        if page.after != durable.position[origin] or len(page.envelopes) > max(kept, self._room.left(durable)):
-            return
+        room = max(catching_up.limit, self._room.left(durable))
+        catching_up.limit, catching_up.read = 0, None
+        after = durable.position[origin]
+        if page.after > after:
+            return  # it has gone back to where the journal has forked
         if not agrees(page.upto, page.incarnation, durable.lineages.get(origin, ())):
+            catching_up.alone = True
             return  # it was read before the journal came back older, or after: it is asked for again (2)
         catching_up.failing_since = None
-        if gaps := self._forks.missing(durable, origin, page):
-            self.save(durable, {}, gaps)  # before it is passed, which is written next
-        durable.position[origin] = page.upto
-        if page.envelopes:
-            self._spooling.spool(durable, durable.not_known(origin, page.envelopes), origin)
+        part = part_of(page, after, catching_up.target, found, room)
+        if part is not None:
+            if gaps := self._forks.missing(durable, origin, part):
+                self.save(durable, {}, gaps)  # before it is passed, which is written next
+            durable.position[origin] = part.upto
+            if part.envelopes:
+                self._spooling.spool(durable, durable.not_known(origin, part.envelopes), origin)
+        catching_up.alone = part is None
         if origin in durable.catching_up:  # a full outbox may have ended it
             self.read_on(durable, origin)
 
@@ -189,4 +247,85 @@ class JournalReads:
                     break  # a full outbox has ended it all
                 if catching_up.looked_at <= due:
                     self.read_on(durable, origin)
+        self.ask()
         return missing
+
+
+class ReadTogether:
+    """Subscriptions for which a journal is read together: close together, with not too many filters."""
+
+    def __init__(self, origin: str, page: int) -> None:
+        self._origin = origin
+        self._page = page
+        self._readers: list[tuple[Durable, CatchUp, int]] = []
+        self._filters: dict[bytes, Filter] = {}
+        self._conjunctions = 0
+
+    def takes(self, durable: Durable, catching_up: CatchUp, narrow: Filter) -> bool:
+        """Whether one more can be read with those that there are."""
+        if not self._readers:
+            return True
+        first, of_first, _ = self._readers[0]
+        far = durable.position[self._origin] - first.position[self._origin] >= self._page
+        if not shortcuts.TAKEN or far or catching_up.alone or of_first.alone:
+            return False
+        new = 0 if narrow.form in self._filters else len(narrow.conjunctions)
+        return len(self._readers) < MOST_READERS and self._conjunctions + new <= MOST_CONJUNCTIONS
+
+    def add(self, durable: Durable, catching_up: CatchUp, narrow: Filter) -> None:
+        """Read for one more."""
+        if narrow.form not in self._filters:
+            self._filters[narrow.form] = narrow
+            self._conjunctions += len(narrow.conjunctions)
+        self._readers.append((durable, catching_up, list(self._filters).index(narrow.form)))
+
+    def apart(self) -> Iterator[ReadTogether]:
+        """Each of them alone."""
+        for durable, catching_up, number in self._readers:
+            one = ReadTogether(self._origin, self._page)
+            one.add(durable, catching_up, list(self._filters.values())[number])
+            yield one
+
+    def read(self, name: str, now: float) -> JournalRead:
+        """One read for all of them. Raises `FilterTooLarge` if it cannot be said what they all select."""
+        filters = tuple(self._filters.values())
+        first, of_first, _ = self._readers[0]
+        limit = of_first.limit if len(self._readers) == 1 else self._page
+        either = filters[0]
+        if len(filters) > 1:
+            either = Filter(tuple(chain.from_iterable([one.conjunctions for one in filters])))
+            _ = either.form
+        upto = max([catching_up.target for _, catching_up, _ in self._readers])
+        fetch = Fetch(name, either, first.position[self._origin], upto, first.since, limit)
+        readers = {durable: number for durable, _, number in self._readers}
+        return JournalRead(self._origin, fetch, now, readers, filters)
+
+
+def selected(read: JournalRead, page: Page) -> list[tuple[Envelope, ...]]:
+    """What each filter of a read selects of a page."""
+    if len(read.filters) == 1:
+        return [page.envelopes]
+    index = MatchIndex()
+    for number, filter in enumerate(read.filters):
+        index.add(number, filter)
+    found: list[list[Envelope]] = [[] for _ in read.filters]
+    for envelope in page.envelopes:
+        for number in index.match(envelope.notification):
+            found[number].append(envelope)
+    return [tuple(envelopes) for envelopes in found]
+
+
+def part_of(page: Page, after: int, target: int, found: tuple[Envelope, ...], room: int) -> Page | None:
+    """What of a page is for who stands somewhere in it: up to its target, and as much as there is room for.
+
+    Nothing, if it does not reach beyond that place, or there is no room.
+    """
+    upto = min(page.upto, target)
+    wanted = [envelope for envelope in found if after < envelope.sequence <= upto]
+    if len(wanted) > room:
+        wanted = wanted[:room]
+        upto = wanted[-1].sequence if wanted else after
+    if upto <= after:
+        return None
+    damaged = tuple([sequence for sequence in page.damaged if after < sequence <= upto])
+    return replace(page, after=after, upto=upto, envelopes=tuple(wanted), damaged=damaged)

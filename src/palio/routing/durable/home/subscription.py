@@ -106,7 +106,9 @@ class JournalRead:
     origin: str
     fetch: Fetch
     asked_at: float
-    readers: list[Durable]
+    # For whom it is, and with which of the filters; of several readers each takes its part.
+    readers: dict[Durable, int]
+    filters: tuple[Filter, ...]
 
 
 @dataclass(eq=False, repr=False, slots=True)
@@ -117,6 +119,7 @@ class CatchUp:
     read: JournalRead | None = None  # that is waited for
     limit: int = 0  # how many that may bring
     looked_at: float = 0.0  # when it was last tried to read on
+    alone: bool = False  # whether what was read with others has brought it nothing
     away: bool = False  # whether the origin was not in reach: what comes is taken, and nothing is asked for
     failing_since: float | None = None  # since when the origin says that it cannot read what is next
     buffer: deque[Envelope] = field(default_factory=deque)
