@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar, Unpack, overload
+from typing import Any, Generic, Literal, Self, TypeVar, Unpack, overload
 from weakref import WeakSet
 
 from palio import client as asynchronous
@@ -437,6 +437,17 @@ class Client:
     ) -> tuple[int, ...]:
         """Throw dead letters away. Returns which of them were there."""
         return self._worker.run(self._client.discard(durable, deliveries, timeout=timeout))
+
+    def leave(
+        self,
+        do: Literal["leave", "look", "try", "stay"] = "leave",
+        *,
+        to: str = "",
+        parting: bool = False,
+        timeout: float | None = None,
+    ) -> dict[str, Any]:
+        """Let this broker leave its network for good, and tell how far it is. See `Client.leave`."""
+        return self._worker.run(self._client.leave(do, to=to, parting=parting, timeout=timeout))
 
     def forget_broker(self, broker: str, *, timeout: float | None = None) -> None:
         """Say that a broker is gone for good."""

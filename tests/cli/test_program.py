@@ -59,13 +59,14 @@ STOPPED = (
     *(f"palio journal {name}" for name in ("trim --store", "verify", "backup", "restore")),
     "palio audit --store",
 )
-# These talk to a broker until they are stopped, which tests/cli/test_audit.py and tests/folders do.
-FOLLOWING = ("palio audit --follow", "palio files")
+# These talk to a broker until they are stopped, which tests/cli/test_audit.py and tests/folders do; or until it
+# has stopped, which tests/live/test_leaving.py does.
+FOLLOWING = ("palio audit --follow", "palio files", "palio leave 127", "palio leave --to")
 # These talk to a broker.
 TALKING = (
     *("pub", "sub", "advertise", "request", "reply", "replay", "backtest", "trace", "stats", "peers", "forget"),
     *("clients", "subs", "top", "dlq", "context", "config", "network status", "explain @", "token", "rights"),
-    *("journal", "audit", "family", "files", "doc", "overlay"),
+    *("journal", "audit", "family", "files", "doc", "overlay", "leave"),
     "patterns -p examples/patterns.jsonl --timeout",
 )
 

@@ -21,7 +21,10 @@ ROOMS = {
     "bindings.md": DOCUMENTS,
     "xml.md": DOCUMENTS,
     "spark.md": ("palio", "palio.spark", "palio.spark.errors"),
-    "operations.md": ("palio", "palio.broker.accounts", "palio.broker.limits"),
+    "operations.md": (
+        *("palio", "palio.broker.accounts", "palio.broker.limits"),
+        "palio.routing.durable.leaving",
+    ),
     "store.md": ("palio", "palio.store"),
     "security.md": (
         *("palio", "palio.broker.accounts", "palio.broker.limits", "palio.broker.dialling"),

@@ -33,6 +33,7 @@ from palio.broker.host import Host, MachineHost
 from palio.broker.inspection import Inspection
 from palio.broker.intake import Intake
 from palio.broker.invoking import Invoking
+from palio.broker.leave_requests import LeaveRequests
 from palio.broker.operations import OperationLog
 from palio.broker.registry import Registry
 from palio.broker.request_guard import RequestGuard
@@ -169,6 +170,7 @@ class BrokerServer:
             self._rereading.tls = ServerTls(security.certificate, security.key, security.authority)
         loop = asyncio.get_running_loop()
         self.storing.begin(self._runner.complete)
+        self._runner.left = loop.create_future()
         self._runner.router = await self._make_router()
         await self.documents.begin()
         host, port = split_address(settings.listen)
@@ -181,6 +183,7 @@ class BrokerServer:
             raise
         self.port = self._server.sockets[0].getsockname()[1]
         self.extensions.add(Auditing(self).extension())
+        self.extensions.add(LeaveRequests(self).extension())
         for extension in self.documents.extensions():
             self.extensions.add(extension)
         for install in self._installers:
@@ -267,6 +270,11 @@ class BrokerServer:
     def failed(self) -> asyncio.Future[str] | None:
         """Completes when the broker cannot go on, with the reason."""
         return self.storing.failed
+
+    @property
+    def left(self) -> asyncio.Future[None]:
+        """Completes when the broker has left its network, as it was told to."""
+        return self._runner.left
 
     @property
     def tls(self) -> ServerTls | None:

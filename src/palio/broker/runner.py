@@ -41,7 +41,7 @@ from palio.protocol.inquiries import Requested, Respond
 from palio.protocol.requests import Published, Refused
 from palio.protocol.vocabulary import OPTIONAL
 from palio.routing.documents.current import with_documents
-from palio.routing.durable.effects import STORE_EFFECTS, Append, Hand, Read, ReportForgotten, ReportGap
+from palio.routing.durable.effects import STORE_EFFECTS, Append, Hand, HasLeft, Read, ReportForgotten, ReportGap
 from palio.routing.effects import CloseLink, Deliver, Effect, Reply, Send, SetTimer, SharedChanged, SharedReady
 from palio.routing.occurrences import StoreMessage
 from palio.routing.overlay.effects import Dial, OverlayEvent
@@ -99,6 +99,7 @@ class EffectRunner:
         self._now = host.now
         self._log = log
         self.notices = Notices(broker, self.handle, advertises=self._advertises)
+        self.left: asyncio.Future[None]  # done when the broker has left its network; set when it starts
         self._changed = host.changed
         self._timers = Timers(host.call_at, self.on_timer)
         self.sharing = BrokerSharing(lambda: self.router, self.carry_out, host.now, log)
@@ -116,6 +117,7 @@ class EffectRunner:
             OverlayEvent: self._tell_of_overlay,
             ReportGap: self._report_gap,
             ReportForgotten: self._report_forgotten,
+            HasLeft: self._has_left,
             SharedChanged: self.sharing.changed,
             SharedReady: self.sharing.ready,
             **dict.fromkeys(STORE_EFFECTS, self._to_store.append),
@@ -308,9 +310,15 @@ class EffectRunner:
             "after": effect.read,
             "upto": effect.head,
         }
-        self._log.warning("A broker is forgotten: nothing is kept for its durable subscriptions.", extra=extra)
+        log = self._log.warning if effect.readers else self._log.info
+        log("A broker is forgotten: nothing is kept for its durable subscriptions.", extra=extra)
         if self.notices.forgotten(effect):
             asyncio.get_running_loop().call_soon(self.notices.publish)
+
+    def _has_left(self, effect: HasLeft) -> None:
+        if not self.left.done():
+            self._log.info("The broker has left the network: it is forgotten everywhere, and may stop.")
+            self.left.set_result(None)
 
     # What cannot be said
 

@@ -82,6 +82,7 @@ COMMANDS = {
     ),
     "dlq": CommandEntry("network.dlq", "Look at dead letters, deliver them after all, or throw them away."),
     "forget": CommandEntry("network.forget", "Let a network forget a broker that will never come back."),
+    "leave": CommandEntry("network.leave", "Let a broker leave its network for good, and lose nothing by it."),
     "journal": CommandEntry(
         "brokers.journal", "The journal of a broker: what it has and may let go; checks and copies of it."
     ),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping
 from datetime import datetime
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
 from palio.client.attaching import PALIO, Since, as_filter, as_seconds
 from palio.client.content import Content, Properties, make_body
@@ -276,6 +276,24 @@ class QueryMethods:
         """Throw dead letters of a durable subscription away. Returns which of them were there."""
         discarded: Discarded = await self._ask(Discard(durable, tuple(deliveries)), timeout)
         return discarded.deliveries
+
+    async def leave(
+        self,
+        do: Literal["leave", "look", "try", "stay"] = "leave",
+        *,
+        to: str = "",
+        parting: bool = False,
+        timeout: float | None = None,
+    ) -> dict[str, Any]:
+        """Let this broker leave its network for good, and tell how far it is; plain data.
+
+        Ask again, in the same way, until its `stage` is "left": then it stops. Its durable subscriptions go
+        `to` that neighbour. "look" only tells, "try" also raises what would speak against it, "stay" lets it
+        stay after all. Raises `CannotLeave` as `RequestRefused`.
+        """
+        wish = {"do": do, "to": to, "parting": parting}
+        told: dict[str, Any] = await self._session.invoke("network.leave", wish, timeout=timeout)
+        return told
 
     async def forget_broker(self, broker: str, *, timeout: float | None = None) -> None:
         """Say that a broker is gone for good, so that nobody waits for it any more."""

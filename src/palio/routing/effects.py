@@ -13,7 +13,7 @@ import msgspec
 from palio.protocol import vocabulary
 from palio.protocol.envelope import Envelope
 from palio.protocol.sharing import SharedRecord
-from palio.routing.durable.effects import Hand, ReportForgotten, ReportGap, StoreEffect
+from palio.routing.durable.effects import Hand, HasLeft, ReportForgotten, ReportGap, StoreEffect
 from palio.routing.overlay.effects import OverlayEffect
 
 
@@ -77,5 +77,6 @@ Effect: TypeAlias = (
     | Hand
     | ReportGap
     | ReportForgotten
+    | HasLeft
     | StoreEffect
 )

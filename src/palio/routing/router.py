@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -12,11 +12,12 @@ from palio.model.filter import Filter
 from palio.protocol.peers import Forward, LinkKind
 from palio.protocol.requests import Publish
 from palio.protocol.sharing import SharedRecord
-from palio.routing.clients import ClientRequests
+from palio.routing.clients import ClientRequests, NoJournal
 from palio.routing.configuration import Configuration
 from palio.routing.considering import Considering
 from palio.routing.core import Core
 from palio.routing.durable.effects import Recovered
+from palio.routing.durable.leaving import Leaving
 from palio.routing.durable.service import Service
 from palio.routing.echoes import TIMER as ECHOES
 from palio.routing.echoes import EchoStatistics
@@ -128,6 +129,25 @@ class Router:
         core.settle()
         self._watching.settle()
         core.forwarding.forget_routes()
+
+    def leave(self, to: str, now: float, *, parting: bool = False, own: str = "") -> list[Effect]:
+        """Begins to leave the network, or goes on with it; durable subscriptions go `to` that neighbour.
+
+        One that is the broker's `own` ends. Raises `CannotLeave`, and `NoJournal` where nobody waits for it.
+        """
+        return self._steer(lambda leaving: leaving.leave(to, parting=parting, own=own), now)
+
+    def stay(self, now: float) -> list[Effect]:
+        """Stays in the network after all. Raises `CannotLeave` if it is too late, and `NoJournal`."""
+        return self._steer(Leaving.stay, now)
+
+    def _steer(self, do: Callable[[Leaving], None], now: float) -> list[Effect]:
+        durable = self._core.durable
+        if durable is None:
+            raise NoJournal
+        effects = self._core.begin(now)
+        do(durable.leaving)
+        return effects
 
     def work(self, owner: Hashable, steps: int, now: float) -> tuple[list[Effect], bool]:
         """Does so many steps of what has no hurry, for an owner. Returns the effects, and if there is more."""

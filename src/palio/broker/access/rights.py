@@ -40,7 +40,7 @@ class Allowance(Enum):
     TRACE = "trace"  # see who would get a notification
     DLQ = "dlq"  # requeue and discard dead letters of others, and see those that one may subscribe to
     JOURNAL = "journal"  # trim the journal, and let it be kept for readers such as a lake
-    FORGET = "forget"  # say that a broker is gone for good
+    FORGET = "forget"  # say that a broker is gone for good, or let it go
     FAMILIES = "families"  # add, change and remove families of documents
     PATHS = "paths"  # have paths added to families by subscribing
     PEER = "peer"  # be a broker of the network

@@ -161,6 +161,12 @@ class KnowledgeBase:
         self._name = broker.settings.name
         self._keeper: DocumentKeeper | None = None
 
+    @property
+    def own_subscription(self) -> str:
+        """The durable subscription by which documents of others come here, if there is one."""
+        durable = None if self._keeper is None else self._keeper.subscription()
+        return "" if durable is None else durable.name
+
     def extension(self) -> Extension:
         """What a broker is asked, and does by itself. Raises the errors of filters."""
         settings = self._broker.settings.documents

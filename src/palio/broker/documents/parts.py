@@ -84,6 +84,11 @@ class DocumentParts:
         if self._queue is not None:
             await self._queue.read()
 
+    @property
+    def has_queue(self) -> bool:
+        """Whether documents that were confirmed may wait here to be published."""
+        return self._queue is not None
+
     def stop(self) -> None:
         """Nothing more is read or made."""
         if self._queue is not None:

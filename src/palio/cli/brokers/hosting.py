@@ -94,7 +94,7 @@ async def _serve(broker: BrokerServer, started: Callable[[BrokerServer], None], 
         started(broker)
         assert broker.failed is not None
         stopped = loop.create_task(stop.wait())
-        awaited: list[asyncio.Future[Any]] = [stopped, broker.failed]
+        awaited: list[asyncio.Future[Any]] = [stopped, broker.failed, broker.left]
         await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
         stopped.cancel()
     finally:

@@ -59,6 +59,9 @@ class Ask(WireMessage, frozen=True):
     come in journals: origin, sequence, and the incarnation that numbered it. Whose journal does not have that
     came back older. `generations` are those of the readers, in their order; a broker of an earlier version says
     none. Whoever is their home in a later generation says so.
+
+    If the asker is `leaving`, everybody says which readers it believes to have their home there, and answers
+    when it has on disk that it has forgotten the asker, if it has.
     """
 
     asker: str
@@ -71,6 +74,7 @@ class Ask(WireMessage, frozen=True):
     epoch: Number = 0  # that the asker is in
     places: tuple[tuple[str, Number, str], ...] = ()
     generations: tuple[Number, ...] = ()
+    leaving: bool = False
 
 
 class Head(msgspec.Struct, frozen=True, array_like=True):
@@ -111,7 +115,10 @@ class LaterHome(msgspec.Struct, frozen=True, array_like=True):
 class Told(WireMessage, frozen=True):
     """Answers `Ask`, for the sender and everyone behind it; `epochs` are all that they are in.
 
-    `later` names those of the asker's readers that have gone on to other homes.
+    `later` names those of the asker's readers that have gone on to other homes. If the asker is leaving,
+    `believed` are brokers, and the readers that each of them believes to be there; those of an earlier version
+    are not among them. `read` is how far those of the doubted readers have read the asker's journal that have
+    their home at one of these brokers, and in which incarnation.
     """
 
     asker: str
@@ -122,3 +129,5 @@ class Told(WireMessage, frozen=True):
     introductions: tuple[Introduction, ...] = ()
     ended: tuple[str, ...] = ()
     later: tuple[LaterHome, ...] = ()
+    believed: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    read: tuple[tuple[str, Number, str], ...] = ()

@@ -130,7 +130,8 @@ class DurableParts:
         self.namesakes = namesakes = Namesakes(desk, homes, lifecycle, letters, endings)
         # What asks and answers
         self.answering = answering = Answering(
-            desk, journal, topology, polling, retention, introduced, endings, namesakes, wishes, tick
+            *(desk, journal, topology, polling, retention, introduced),
+            *(homes, endings, namesakes, wishes, settling, tick),
         )
         asking = topology, polling, answering
         self.introductions = Introductions(desk, journal, introduced, *asking, retention, endings)

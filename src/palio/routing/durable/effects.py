@@ -210,8 +210,13 @@ class ReportGap(msgspec.Struct, frozen=True):
         return "trimmed" if self.durable and self.gap.upto is not None else "came back older"
 
 
-# Why a broker was forgotten: it was away for too long, an operator has said so, or another broker has.
-ForgottenWhy: TypeAlias = Literal["away", "operator", "told"]
+class HasLeft(msgspec.Struct, frozen=True):
+    """This broker has left the network: everybody has forgotten it, and it can be stopped for good."""
+
+
+# Why a broker was forgotten: it was away for too long, an operator has said so, it has left and said so itself,
+# or another broker has told it.
+ForgottenWhy: TypeAlias = Literal["away", "operator", "left", "told"]
 
 
 class ReportForgotten(msgspec.Struct, frozen=True):

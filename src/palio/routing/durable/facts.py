@@ -12,6 +12,7 @@ kinds as they are written here, so that their texts are never changed.
 | `PAUSED` | a durable subscription that is here, by identity | | 1 |
 | `KNOWN` | a broker that was heard of | | its count of changes, as far as it was heard |
 | `FORGOTTEN` | a broker that is gone for good | | the count up to which it is |
+| `LEAVING` | nothing: this broker itself is to leave the network | | 1 |
 | `INTRODUCED` | a broker whose durable subscriptions this journal knows | | 1 |
 """  # noqa: E501
 
@@ -34,6 +35,7 @@ class FactKind(StrEnum):
     KNOWN = "known"
     FORGOTTEN = "forgotten"
     INTRODUCED = "introduced"
+    LEAVING = "leaving"
 
     def of(self, subject: str, home: str = "") -> Fact:
         """The key of a fact of this kind."""

@@ -14,6 +14,7 @@ from palio.routing.durable.desk import DurableSettings
 from palio.routing.durable.effects import Recovered
 from palio.routing.durable.home.homes import FilterChange
 from palio.routing.durable.home.subscription import Durable, HomeState
+from palio.routing.durable.leaving import Leaving
 from palio.routing.durable.statistics import DurableStatistics, phases_of, statistics_of
 from palio.routing.occurrences import Failed, Found, Stored, StoreMessage
 
@@ -28,12 +29,13 @@ class Service:
         self.homes, self.journal, self.topology = parts.homes, parts.journal, parts.topology
         self._recovered: Recovered | None = recovered
         # What the router hands over at once
-        self.publish = parts.appending.publish
+        self.leaving = Leaving(parts, recovered.facts, around.neighbours, parts.tick)
+        self.publish = self.leaving.publish
         self.settle = parts.spooling.settle
         self.wave_ended = parts.going_live.wave_ended
         self.link_gained = parts.membership.link_gained
         self.handlers: dict[type, Callable[[str, Any], None]] = {
-            subscriptions.Attach: parts.relocation.attach,
+            subscriptions.Attach: self._attach,
             subscriptions.Change: parts.changes.change,
             subscriptions.Acknowledged: parts.takers.acknowledge,
             subscriptions.Rejected: parts.takers.reject,
@@ -75,7 +77,7 @@ class Service:
             letters.Browsed: parts.history.browsed,
             letters.ReaderEnded: parts.retention.hear_end,
             letters.MoveOut: parts.relocation.asked_for,
-            letters.MoveIn: parts.relocation.come,
+            letters.MoveIn: self._come,
             letters.MovedIn: parts.relocation.gone,
             letters.Differs: parts.relocation.differs,
             letters.NotHere: parts.relocation.not_here,
@@ -105,6 +107,8 @@ class Service:
             self.parts.absence.epoch_changed()
             if any(durable.state is HomeState.MOVING for durable in self.homes.subscriptions.values()):
                 self.parts.tick.set()
+            if self.leaving.is_under_way:
+                self.parts.tick.set()
 
     def only_delivers(self, message: StoreMessage) -> bool:
         """Whether it completes what was published here, or was written of deliveries: no more follows from it
@@ -118,6 +122,15 @@ class Service:
         """Takes an event that the filter of a durable subscription selects."""
         if envelope.epoch == self.topology.epoch:
             self.parts.spooling.take(holder, envelope)
+
+    def _attach(self, session: str, attach: subscriptions.Attach) -> None:
+        self.leaving.require_none()
+        self.parts.relocation.attach(session, attach)
+
+    def _come(self, sender: str, letter: letters.MoveIn) -> None:
+        if self.leaving.stage != "left":
+            self.leaving.came_back(sender, letter.identity)
+            self.parts.relocation.come(sender, letter)
 
     def link_lost(self, neighbour: str) -> None:
         self.parts.polling.link_lost(neighbour)
@@ -162,7 +175,7 @@ class Service:
             parts.retention.trim()  # what is old enough, also if there is no reader at all
         parts.going_live.again()
         waiting = parts.reading.again() | parts.relocation.again() | parts.history.again()
-        waiting |= parts.introductions.look() | parts.absence.again()
+        waiting |= parts.introductions.look() | parts.absence.again() | self.leaving.again()
         if waiting or parts.going_live.is_under_way:
             parts.tick.set()
 

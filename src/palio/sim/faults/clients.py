@@ -29,7 +29,7 @@ class FaultClients:
 
     def shift(self, name: str, broker: str) -> None:
         """Let a publisher go on at another broker."""
-        former = self.publisher(name)
+        former, broker = self.publisher(name), self.world.place_for(broker)
         session = self._shifted[name] = f"{name}@{broker}"
         if session not in self.publishers:
             station = self.world.stations[broker]
@@ -38,6 +38,13 @@ class FaultClients:
             )
             self.publishers[session] = publisher
             publisher.connect()
+
+    def elsewhere(self, publisher: FaultPublisher) -> FaultPublisher:
+        """Who goes on for a publisher whose broker leaves."""
+        name = publisher.name.partition("@")[0]
+        if self.publisher(name) is publisher:
+            self.shift(name, self.world.place_for(publisher.station.name))
+        return self.publisher(name)
 
     def answered(self, station: FaultyStation, session: str, answer: object) -> None:
         if session in self.publishers:
@@ -60,7 +67,7 @@ class FaultClients:
 
     def lost(self, broker: str) -> None:
         """A broker has crashed."""
-        for publisher in self.publishers.values():
+        for publisher in list(self.publishers.values()):
             if publisher.station.name == broker:
                 publisher.lost()
         for taker in self.takers.values():

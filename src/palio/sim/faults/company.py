@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 # paused or slow, or what it would hear by lags. Nothing of that lasts longer in a run.
 UNNOTICED = 15.0
 
+# Seconds in which all hear that one is forgotten.
+_TOLD_WITHIN = 3.0
+
 _Pair = frozenset[str]
 
 
@@ -53,6 +56,11 @@ class Company:
     def forgotten(self, station: FaultyStation, effect: ReportForgotten) -> None:
         """Handles that a broker forgets another one: what only that one has is given up."""
         world, record = self._world, self._world.record
+        last, _ = record.forgotten_at.get(effect.broker, (-_TOLD_WITHIN, 0))
+        if world.now - last > _TOLD_WITHIN:
+            record.forgotten_at[effect.broker] = world.now, record.moment
+        if world.stations[effect.broker].departs:
+            return  # that gives up nothing
         record.forgotten.add(effect.broker)
         record.given_up |= world.stations[effect.broker].hosted
         if effect.why != "away":

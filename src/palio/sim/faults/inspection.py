@@ -133,6 +133,21 @@ def check_trim(world: World, station: FaultyStation, trim: Trim) -> None:
             record.trimmed_early.append((station.name, trim.upto, name, known))
 
 
+def note_departure(world: World, station: FaultyStation) -> None:
+    """A broker has left: who has not read all of its journal?"""
+    record, disk = world.record, station.disk
+    record.left[station.name] = record.tick()
+    for name, kept in _latest(world).items():
+        taking, position = record.takings.get(name), kept.position.get(station.name)
+        if position is None or taking is None or taking.ending != NEVER or taking.rewound:
+            continue
+        # Who is ready later may have met it, and has not been waited for.
+        if taking.ready < record.forgotten_at.get(station.name, (0.0, NEVER))[1]:
+            known = fork_point(position, kept.lineages.get(station.name, ()), disk.lineage)
+            if known < disk.head:
+                record.left_unread.append((station.name, name, disk.head, known))
+
+
 def _latest(world: World) -> dict[str, DiskSubscription]:
     """Each subscription as it is on the disk of its latest home."""
     latest: dict[str, DiskSubscription] = {}

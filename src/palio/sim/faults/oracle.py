@@ -121,6 +121,8 @@ def history_is_complete(record: FaultRecord) -> Broken:
     for taking, number, publication in _missed(record):
         if taking.since != "now" and publication.name is not None and publication.confirmed <= taking.ready:
             origin, sequence = publication.name
+            if origin in record.left and record.forgotten_at[origin][1] < taking.ready:
+                continue  # its journal went with it
             # A disk that came back older has forgotten what it had trimmed.
             had_more = any(older.broker == origin for older in record.older)
             if sequence > taking.ready_trimmed[origin] and not had_more:
@@ -235,7 +237,9 @@ def published_once(record: FaultRecord) -> Broken:
     once_lost = {number_of(envelope) for envelopes in record.gone.values() for envelope in envelopes}
     for name, envelope in record.written.items():
         first = places.setdefault(envelope.notification["n"], name)
-        if first != name and number_of(envelope) not in once_lost:
+        # What was not confirmed before its broker left is published elsewhere.
+        has_left = first[0] != name[0] and bool({first[0], name[0]} & record.left.keys())
+        if first != name and number_of(envelope) not in once_lost and not has_left:
             yield violations.PublishedTwice(number=number_of(envelope), notification=first, other=name)
 
 
@@ -312,6 +316,12 @@ def the_network_falls_silent(record: FaultRecord) -> Broken:
         yield violations.Unquiet(reason=record.unquiet)
 
 
+def nobody_leaves_too_early(record: FaultRecord) -> Broken:
+    """A broker leaves only when every subscription has on its disk all that was published there."""
+    for broker, name, head, position in record.left_unread:
+        yield violations.LeftTooEarly(session=name, broker=broker, head=head, position=position)
+
+
 def nobody_is_forgotten_too_early(record: FaultRecord) -> Broken:
     """Who is forgotten for being away was away for that long; of two that are apart, one at the most is."""
     for broker, other, seconds in record.forgotten_early:
@@ -351,6 +361,7 @@ CHECKS: tuple[Callable[[FaultRecord], Broken], ...] = (
     one_home,
     everyone_is_answered,
     the_network_falls_silent,
+    nobody_leaves_too_early,
     nobody_is_forgotten_too_early,
     memory_is_bounded,
 )

@@ -67,6 +67,9 @@ class FaultPublisher:
     def connect(self) -> None:
         """Open a session as soon as the broker is there."""
         self._came = True
+        if self.station.is_gone:
+            self._moves_on([])
+            return
         if self._open:
             return
         if not self.world.is_open(self.station):
@@ -88,6 +91,9 @@ class FaultPublisher:
     def say(self, say: Say) -> None:
         """Publish, now or when the broker is back."""
         if say.number in self._ended or any(one is say for one in self._backlog):
+            return
+        if self.station.is_gone:
+            self._moves_on([say])
             return
         if not self._open:
             self._backlog.append(say)
@@ -147,15 +153,31 @@ class FaultPublisher:
                     written = record.written.get(name)
                     if written is None or written.notification["n"] != number or publication.name != name:
                         record.confirmed_unwritten.append((*name, number))
+            case Refused(error="BrokerLeaves") if answer.kind == "publish":
+                say = self._waiting.pop(answer.number, None)
+                self._moves_on([say] if say is not None else [])
             case Refused(error=error) if answer.kind == "publish":
                 say = self._waiting.pop(answer.number, None)
                 if say is not None:
                     self.world.note(self.name, f"is refused {say.named}: {error}", *say.numbers)
                     self.world.after(1.0, self.say, say)
 
+    def _moves_on(self, says: list[Say]) -> None:
+        """The broker leaves: what is not confirmed is published elsewhere."""
+        says, self._backlog = [*self._backlog, *says], []
+        elsewhere = self.world.clients.elsewhere(self)
+        for say in says:
+            if say.number not in self._ended:
+                self._ended.add(say.number)
+                self.world.after(1.0, elsewhere.say, say)
+
     def lost(self) -> None:
-        """The broker crashed."""
+        """The broker crashed, or has left."""
         self._open = False
+        if self.station.is_gone:
+            says, self._waiting = list(self._waiting.values()), {}
+            self._moves_on([say for say in says if say.identified])
+            return
         for say in self._waiting.values():
             if say.identified and not any(one is say for one in self._backlog):
                 self._backlog.append(say)

@@ -173,6 +173,10 @@ class FaultRecord:
         self.current_documents: dict[str, dict[str, Envelope]] = {}
         self.keeping: dict[str, Filter] = {}
         self.takings_of_keepers: dict[str, Taking] = {}  # by broker
+        # Brokers that have left, and when; and who had not read all of their journals then, up to where.
+        self.left: dict[str, int] = {}
+        self.forgotten_at: dict[str, tuple[float, int]] = {}  # when the first of all did, the last time
+        self.left_unread: list[tuple[str, str, int, int]] = []
         self.error = ""
         self.unquiet = ""
         self.waiting: list[str] = []  # who still waits for an answer at the end, and for which

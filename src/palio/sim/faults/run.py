@@ -18,7 +18,7 @@ from palio.sim.faults.keepers import FaultKeeper
 from palio.sim.faults.oracle import judge
 from palio.sim.faults.publishers import FaultPublisher
 from palio.sim.faults.reach import FaultReach
-from palio.sim.faults.record import FaultRecord
+from palio.sim.faults.record import NEVER, FaultRecord
 from palio.sim.faults.scenario import FaultScenario
 from palio.sim.faults.scenes import SCENES
 from palio.sim.faults.script import drawn_steps, keepers_places, kept, publishers_places
@@ -148,12 +148,30 @@ class Stage:
         last = max([step.time for step in self.script], default=0.0)
         world.run(until=self._begin + last + 1.0)
         self.heal()
+        world.after(QUIET_WITHIN / 2, self._stay)
         quiet = world.run(until=world.now + QUIET_WITHIN)
         if not quiet and not record.error:
             record.unquiet = describe_rest(world)
         record.waiting = self.clients.unanswered()
+        for station in world.stations.values():
+            if station.departs and not station.is_gone:
+                record.waiting.append(f"{station.name} has not left the network")
         look_at_end(world, quiet=quiet)
         look_at_documents(world)
+
+    def _stay(self) -> None:
+        """Who waits to leave until somebody takes what nobody takes any more stays after all."""
+        takings = self.world.record.takings
+        homes = [
+            one.router.durable.homes
+            for one in self.world.stations.values()
+            if one.router is not None and one.router.durable is not None
+        ]
+        if any(
+            name in takings and takings[name].ending != NEVER for one in homes for name in one.subscriptions
+        ):
+            for station in self.world.stations.values():
+                self.world.stay(station)
 
     def heal(self) -> None:
         """No more faults: everything is repaired, everybody comes back and behaves."""
@@ -219,6 +237,8 @@ class Stage:
                 world.come_back_older(world.stations[broker], self._copies.get(step.number), down)
             case steps.Flip(broker=broker, share=share):
                 world.flip(world.stations[broker], share, step.number)
+            case steps.Depart(broker=broker):
+                world.depart(world.stations[broker])
             case steps.Join(broker=broker):
                 world.begin(world.stations[broker])
             case _:

@@ -139,6 +139,8 @@ class _Drawing:
             yield steps.End(time=self._time(), name=name)
         for broker in self._joining():
             yield steps.Join(time=self._time(), broker=broker)
+        for broker in self._departing():
+            yield steps.Depart(time=self._time(), broker=broker)
         for _ in range(scenario.shifts):
             publisher = f"p{self._chance.randrange(scenario.publishers)}"
             yield steps.Shift(time=self._time(), publisher=publisher, broker=self._broker())
@@ -193,13 +195,23 @@ class _Drawing:
                     lifetime=chance.choice(lifetimes),
                 )
 
+    def _departing(self) -> list[str]:
+        """Brokers that leave; drawn apart, so that all else is what it was without them."""
+        chance = Random(f"faults departing {self._scenario.seed}")
+        return self._dispensable(chance, self._scenario.departs, in_any_order=True)
+
     def _joining(self) -> list[str]:
+        return self._dispensable(self._chance, self._scenario.joins)
+
+    def _dispensable(self, chance: Random, most: int, *, in_any_order: bool = False) -> list[str]:
         """Brokers without which the others are one network."""
         found: list[str] = []
         links = [{f"b{link.one}", f"b{link.other}"} for link in self._layout.links]
-        for broker in self._chance.sample(self._brokers, len(self._brokers)):
+        for broker in chance.sample(self._brokers, len(self._brokers)):
             rest = set(self._brokers) - {broker, *found}
-            if len(found) < self._scenario.joins and rest and are_one_network(rest, links):
+            alone = set(self._brokers) - {broker} if in_any_order else rest
+            enough = len(found) >= most or not rest
+            if not enough and are_one_network(rest, links) and are_one_network(alone, links):
                 found.append(broker)
         return found
 

@@ -25,6 +25,7 @@ _SHAPES: tuple[Shape, ...] = ("single", "line", "star", "tree", "ring", "graph",
 _EVEN = 0.25  # the share of runs that are not mixed
 _OLDER = 0.1  # the share of runs in which disks come back older than they were
 _FLIPPED = 0.1  # the share of runs in which bits flip on disks
+_DEPARTING = 0.1  # the share of runs in which brokers leave for good
 _FORGETTING = 0.1  # the share of runs in which brokers forget those that are away for too long
 _FLAPPING = 0.1  # the share of runs in which links come and go all the time
 _GROUPS = 0.5  # the share of runs in which several writes reach a disk together
@@ -50,6 +51,8 @@ def drawn(seed: int) -> FaultScenario:
         scenario = with_forgetting(scenario)
     if Random(f"faults flapping links {seed}").random() < _FLAPPING:
         scenario = with_flapping_links(scenario)
+    if Random(f"faults departing {seed}").random() < _DEPARTING and not scenario.older:
+        scenario = with_departures(scenario)
     groups = Random(f"faults groups {seed}").random() < _GROUPS
     return msgspec.structs.replace(scenario, groups=groups)
 
@@ -82,6 +85,21 @@ def with_forgetting(scenario: FaultScenario) -> FaultScenario:
     )
 
 
+def with_departures(scenario: FaultScenario) -> FaultScenario:
+    """A scenario in which brokers leave the network for good, in order; what only lakes have goes with them."""
+    count = Random(f"faults how many depart {scenario.seed}").choice((1, 1, 2))
+    return msgspec.structs.replace(
+        scenario,
+        departs=count,
+        brokers=max(count + 1, scenario.brokers),
+        shape="line" if scenario.shape == "single" else scenario.shape,
+        forget_after=0.0,
+        older=0,
+        lake=False,
+        mix=tuple(word for word in scenario.mix if word != "homing"),
+    )
+
+
 def with_older_disks(scenario: FaultScenario) -> FaultScenario:
     """A scenario in which disks come back older than they were, or empty.
 
@@ -98,7 +116,7 @@ def with_older_disks(scenario: FaultScenario) -> FaultScenario:
 def with_documents(scenario: FaultScenario) -> FaultScenario:
     """A scenario in which documents are published, kept, and what some subscriptions begin with.
 
-    Nobody is forgotten: of what a broker published that is forgotten, nothing is promised to who keeps it.
+    Nobody is forgotten or leaves: of what such a broker published, nothing is promised to who keeps it.
     """
     chance = Random(f"faults documents {scenario.seed}")
     return msgspec.structs.replace(
@@ -107,6 +125,7 @@ def with_documents(scenario: FaultScenario) -> FaultScenario:
         keepers=chance.choice((1, 1, 2, 3)),
         beginners=chance.choice((0, 1, 2, 3)),
         forget_after=0.0,
+        departs=0,
         publishers=max(scenario.publishers, chance.choice((1, 2, 3))),
     )
 

@@ -60,6 +60,8 @@ class FaultyStation:
     keeping: dict[int, Callable[[bool], None]] = field(default_factory=dict)  # by token: who waits for records
     carried: int = 0  # effects
     plans: deque[CrashPlan] = field(default_factory=deque)
+    departs: bool = False  # whether it shall leave
+    is_gone: bool = False  # whether it has
     hosted: set[str] = field(default_factory=set)  # subscriptions that have ever had their home here
     ends: list[int] = field(default_factory=list)  # how many effects had been carried out after each message
 

@@ -111,6 +111,13 @@ class Join(_Step, frozen=True, kw_only=True):
     broker: str
 
 
+class Depart(_Step, frozen=True, kw_only=True):
+    """An operator lets a broker leave the network for good, in order."""
+
+    sentence = "{broker} shall leave the network."
+    broker: str
+
+
 # What clients do.
 
 
@@ -207,7 +214,9 @@ class End(_Step, frozen=True, kw_only=True):
 
 MANNERS = ("closes", "detaches", "vanishes", "moves")  # in which a client leaves
 
-Fault: TypeAlias = Crash | PauseBroker | Slow | Cut | Lag | Full | SlowDisk | Jump | Older | Flip | Join
+Fault: TypeAlias = (
+    Crash | PauseBroker | Slow | Cut | Lag | Full | SlowDisk | Jump | Older | Flip | Join | Depart
+)
 OfTaker: TypeAlias = Take | Leave | Twice | Refilter | Halt | Rewind | End
 Doing: TypeAlias = Say | Shift | OfTaker
 Step: TypeAlias = Fault | Doing

@@ -97,7 +97,7 @@ class FaultConsumer:
             return
         world = self.world
         self.away = False
-        self.broker = broker
+        self.broker = broker = world.place_for(broker)
         self.attached = False
         self._connections += 1
         self.session = session = f"{self.name}.{self._connections}"
@@ -321,7 +321,7 @@ class FaultConsumer:
             case Refused(_, "HomeUnreachable", _) if session == self.session:
                 anew = self._impatient and world.chance("anew", session, world.now) < 0.4
                 world.after(1.5, self._if_still, session, self._attach, session, anew)
-            case Refused(_, "HistoryUnavailable", _) if session == self.session:
+            case Refused(_, "HistoryUnavailable" | "BrokerLeaves", _) if session == self.session:
                 self._connect_soon(session)
             case Refused(_, "NotTaker", _) if session == self.session:
                 if answer.kind in ("change", "finish"):

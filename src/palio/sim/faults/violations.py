@@ -133,6 +133,13 @@ class Unanswered(BrokenPromise, frozen=True, kw_only=True):
     what: str
 
 
+class LeftTooEarly(BrokenPromise, frozen=True, kw_only=True):
+    sentence = "{broker} left the network with {head} events, of which {session} had read {position}."
+    broker: str
+    head: int
+    position: int
+
+
 class ForgottenTooEarly(BrokenPromise, frozen=True, kw_only=True):
     sentence = "{broker} forgot {other} as being away for too long, which it had been for {seconds:.1f} s."
     broker: str

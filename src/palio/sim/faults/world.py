@@ -28,6 +28,7 @@ from palio.routing.durable.desk import DurableSettings
 from palio.routing.durable.effects import (
     Append,
     Hand,
+    HasLeft,
     KeyedRecord,
     ReportForgotten,
     ReportGap,
@@ -35,6 +36,7 @@ from palio.routing.durable.effects import (
     StoreEffect,
     Trim,
 )
+from palio.routing.durable.leaving import CannotLeave
 from palio.routing.effects import CloseLink, Deliver, Reply, Send, SetTimer
 from palio.routing.facts import Facts
 from palio.routing.occurrences import Close, LinkDown, LinkUp, Open, Stored, StoreMessage
@@ -49,6 +51,7 @@ from palio.sim.faults.inspection import (
     describe_write,
     has_gone_on,
     look,
+    note_departure,
     read_of,
 )
 from palio.sim.faults.reach import FaultReach
@@ -175,7 +178,7 @@ class World:
 
     def begin(self, station: FaultyStation) -> None:
         """A broker begins, with what is on its disk."""
-        if station.router is not None:
+        if station.router is not None or station.is_gone:
             return
         station.incarnation += 1
         station.life += 1
@@ -191,6 +194,8 @@ class World:
         self._do(station, station.router.on_timer, "begin")
         if self.clients is not None:
             self.clients.began(station)
+        if station.departs:
+            self.after(_REDIAL, self.depart, station)
         for wire in station.wires.values():
             self.after(_REDIAL * self.chance("dial", wire.number, station.incarnation), self.connect, wire)
 
@@ -202,11 +207,19 @@ class World:
         """
         if station.router is None or station.name not in self._absent | self._emptied:
             return station.router is not None
-        others = set(self.stations) - self._absent - {station.name}
+        gone = {name for name, one in self.stations.items() if one.is_gone}
+        others = set(self.stations) - self._absent - {station.name} - gone
+        if not others:
+            return bool(gone)
         heard_of = station.router.durable.topology.heard_of if station.router.durable is not None else ()
         if remembering := others - self._emptied:
             return not remembering.isdisjoint(heard_of)
-        return bool(others) and others.issubset(heard_of)
+        return others.issubset(heard_of)
+
+    def place_for(self, broker: str) -> str:
+        """Where somebody goes who wants to a broker: elsewhere, once that one shall leave."""
+        staying = [name for name, station in self.stations.items() if not station.departs]
+        return broker if broker in staying or not staying else staying[0]
 
     def crash(self, station: FaultyStation, share: float, down: float) -> None:
         """A broker ends at once. Of what it was writing, the first part is on disk."""
@@ -230,6 +243,41 @@ class World:
             self.cut(wire, 0.5 * self.chance("notice", wire.number, station.incarnation))
         self.clients.lost(station.name)
         self.after(down, self.begin, station)
+
+    def depart(self, station: FaultyStation) -> None:
+        """An operator lets a broker leave, as soon as it is there and can."""
+        station.departs = True
+        if station.router is None:
+            return  # when it is back
+        if not self.is_open(station):
+            self.after(_REDIAL, self.depart, station)
+            return
+        try:
+            effects = station.router.leave("", station.clock(self.now), parting=True)
+        except CannotLeave as problem:
+            self.note(station.name, f"cannot leave: {problem}")
+            self.after(_REDIAL, self.depart, station)
+            return
+        self._carry_out(station, effects)
+
+    def stay(self, station: FaultyStation) -> None:
+        """An operator lets a broker stay after all, if it is not too late."""
+        if station.departs and station.router is not None:
+            try:
+                effects = station.router.stay(station.clock(self.now))
+            except CannotLeave:
+                return
+            station.departs = False
+            self._carry_out(station, effects)
+
+    def _leaves(self, station: FaultyStation, life: int) -> None:
+        """A broker has left, and ends."""
+        if station.life != life:
+            return
+        note_departure(self, station)
+        self.note(station.name, "has left the network")
+        station.is_gone = True
+        self.crash(station, 1.0, 0.0)
 
     def copy_disk(self, station: FaultyStation) -> DiskCopy:
         """What is on a disk now, to be put back later."""
@@ -389,6 +437,8 @@ class World:
             self._close(station, effect.broker, effect.reason)
         elif kind is ReportGap:
             self.note(station.name, f"names a gap: {effect.gap} {effect.durable}")
+        elif kind is HasLeft:
+            self.after(0.0, self._leaves, station, station.life)
         elif kind is ReportForgotten:
             self.note(station.name, f"forgets {effect.broker}: {effect.why}")
             self.company.forgotten(station, effect)

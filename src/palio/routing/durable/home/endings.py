@@ -53,6 +53,10 @@ class Endings:
         here = any(durable.identity == identity for durable in self._homes.subscriptions.values())
         return not here and self._desk.gave_before(identity)
 
+    def going_to(self, broker: str) -> list[str]:
+        """What is being handed over from here to a broker, by identity."""
+        return [one.identity for one in self._homes.subscriptions.values() if one.moving_to == broker]
+
     def whereabouts(self) -> tuple[tuple[str, str], ...]:
         """What is on disk here, or was handed over: identities, and where they are or go."""
         here = {

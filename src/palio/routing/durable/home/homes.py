@@ -61,6 +61,17 @@ class Homes:
             raise NotHome(name)
         return durable
 
+    def read(self, origin: str, readers: set[str]) -> tuple[tuple[str, int, str], ...]:
+        """How far these have read a journal, as that is on disk here; what may be a copy speaks for nobody."""
+        here = [one for one in self.subscriptions.values() if one.identity in readers and not one.unconfirmed]
+        return tuple(
+            [
+                (one.identity, *one.stored_position[origin])
+                for one in here
+                if one.state is not HomeState.STORING and origin in one.stored_position
+            ]
+        )
+
     def filter_of(self, durable: Durable) -> Filter:
         """The filter that was wished for last: the one in force, or the one that is to take its place."""
         change = self.changes.get(durable.name)

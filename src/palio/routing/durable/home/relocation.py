@@ -233,7 +233,16 @@ class Relocation:
         """Handles a `Noted`: the former home, which writes again, may forget it as far as that one goes."""
         self._wishes.believes_no_more(letter.name, sender)
 
+    def refuse_all(self, problem: PalioError) -> None:
+        """Refuses all who wait for a subscription here."""
+        for wish in list(self._wishes.by_name.values()):
+            self._refuse(wish, problem)
+
     # At the former home
+
+    def hand_over(self, durable: Durable, home: str) -> None:
+        """Hands a subscription over to a home that has not asked for it."""
+        self._lifecycle.begin_moving(durable, home, lambda: self._hand_over(durable))
 
     def asked_for(self, sender: str, letter: MoveOut) -> None:
         """Handles a `MoveOut`: the next home asks for a subscription."""

@@ -15,7 +15,9 @@ from palio.routing.durable.alarm import Alarm
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.facts import FactKind
 from palio.routing.durable.home.endings import Endings
+from palio.routing.durable.home.homes import Homes
 from palio.routing.durable.home.namesakes import Namesakes
+from palio.routing.durable.home.subscription import HomeState
 from palio.routing.durable.home.wishes import Wishes
 from palio.routing.durable.network.polling import Polling
 from palio.routing.durable.network.topology import Topology
@@ -23,10 +25,16 @@ from palio.routing.durable.origin.introduced import Introduced
 from palio.routing.durable.origin.journal import OriginJournal
 from palio.routing.durable.origin.retention import Retention
 
+# Readers that are believed to be at a broker that leaves, in an answer; it asks again.
+MOST_BELIEVED = 1_000
+
 
 @dataclass(eq=False, repr=False)
 class Answering:
-    """The answers of this broker. `tick` is set when a reader was heard of, and somebody is not introduced."""
+    """The answers of this broker. `tick` is set when a reader was heard of, and somebody is not introduced.
+
+    `settling` is set when subscriptions here are to ask everybody once more.
+    """
 
     _desk: Desk
     _journal: OriginJournal
@@ -34,9 +42,11 @@ class Answering:
     _polling: Polling
     _retention: Retention
     _introduced: Introduced
+    _homes: Homes
     _endings: Endings
     _namesakes: Namesakes
     _wishes: Wishes
+    _settling: Alarm
     _tick: Alarm
 
     def hear(self, source: str, ask: Ask) -> None:
@@ -58,6 +68,10 @@ class Answering:
         lasts = ask.readers or ask.introduce or ask.about is not None
         wanted = [FactKind.KNOWN.of(ask.asker)] if lasts else []
         wanted += [FactKind.READER.of(reader, ask.asker) for reader, _ in ask.readers]
+        if ask.leaving:
+            wanted.append(FactKind.FORGOTTEN.of(ask.asker))
+        if ask.leaving and ask.introduce:
+            self._register_again(set(ask.doubted))
         self._retention.when_saved(wanted, partial(self._give, ask))
 
     def _give(self, ask: Ask) -> None:
@@ -78,5 +92,18 @@ class Answering:
                 introductions,
                 tuple([reader for reader in ask.doubted if self._endings.has_ended(reader)]),
                 self._namesakes.later_here(ask),
+                ((broker, tuple(self._at(ask.asker)[:MOST_BELIEVED])),) if ask.leaving else (),
+                self._homes.read(ask.asker, set(ask.doubted)) if ask.leaving else (),
             )
         )
+
+    def _register_again(self, readers: set[str]) -> None:
+        """Lets those of them that live here ask everybody once more: somebody believes them elsewhere."""
+        for durable in self._homes.subscriptions.values():
+            if durable.identity in readers and durable.state is HomeState.LIVE:
+                durable.interrupt()
+                self._settling.set()
+
+    def _at(self, broker: str) -> list[str]:
+        """The subscriptions that have their home at a broker, as far as is known here, or go there."""
+        return [*self._journal.at_home(broker), *self._endings.going_to(broker)]

@@ -67,6 +67,10 @@ class Membership:
     _opened_before: int
 
     def link_gained(self, neighbour: str) -> None:
+        """Handles a new link. Who was about to leave is a member again: there may be others to ask now."""
+        if self._topology.is_gone:
+            return
+        self._topology.rejoin()
         if neighbour in self._topology.known:
             self._count_when_saved(neighbour)
         if neighbour not in self._links.counting:
@@ -75,17 +79,30 @@ class Membership:
 
     def link_lost(self, neighbour: str) -> None:
         self._links.counting.discard(neighbour)
-        self.change()
+        if not self._topology.is_gone:
+            self._topology.rejoin()
+            self.change()
 
     def change(self, new: str | None = None) -> None:
         """Count a change, and tell the neighbours; one that is `new` is told of everyone."""
         news = self._topology.change()
+        gone = (self._topology.own,) if self._topology.left else ()
         for name in self._links.brokers():
             if name == new:
-                self._tell(name, self._topology.all(), tuple(self._topology.forgotten.items()))
+                self._tell(name, self._topology.all(), (*self._topology.forgotten.items(), *gone))
             else:
-                self._tell(name, news)
+                self._tell(name, news, gone)
         self._changed()
+
+    def leave(self) -> None:
+        """Let everybody forget this broker, from now on."""
+        self._topology.leave()
+        self.change()
+
+    def rejoin(self) -> None:
+        """Be a member again, as far as others have forgotten this broker."""
+        self._topology.rejoin()
+        self.change()
 
     def hear(self, source: str, message: TopologyChanged) -> None:
         """Handles a `TopologyChanged` from a neighbour; it is heard when the link to it counts."""
@@ -98,7 +115,9 @@ class Membership:
         self.when_counting(source, lambda: self._hear(source, message))
 
     def _hear(self, source: str, message: TopologyChanged) -> None:
-        forgotten = tuple([one for one in message.forgotten if self._forget(*one, "told")])
+        forgotten = tuple(
+            [one for one in message.forgotten if self._forget(*one, "left" if one[0] == source else "told")]
+        )
         own, heard_of = self._desk.broker, self._topology.heard_of
         if any(
             broker == own and self._topology.is_unknown_self(version, self._opened_before)
@@ -179,7 +198,7 @@ class Membership:
         if not self._topology.forget(broker, version):
             return False
         self._introduced.forget(broker)  # first on disk: it will be no news again after a crash
-        self._desk.save(FactKind.FORGOTTEN.of(broker), version, then)
+        self._retention.save(FactKind.FORGOTTEN.of(broker), version, then)
         if was_known and broker not in self._topology.known:
             self._desk.save(FactKind.KNOWN.of(broker), None)
             report = ReportForgotten(

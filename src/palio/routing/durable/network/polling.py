@@ -48,6 +48,8 @@ class PendingPoll(msgspec.Struct, eq=False):
     introductions: list[Introduction] = []
     ended: list[str] = []
     later: list[LaterHome] = []
+    believed: list[tuple[str, tuple[str, ...]]] = []
+    read: list[tuple[str, int, str]] = []
 
     def add(self, told: Told, heads: Iterable[Head]) -> None:
         """Add the answer of somebody; the heads are those of the answer, as far as they are from here."""
@@ -57,6 +59,8 @@ class PendingPoll(msgspec.Struct, eq=False):
         self.introductions += told.introductions
         self.ended += told.ended
         self.later += told.later
+        self.believed += told.believed
+        self.read += told.read
 
 
 class Polling:
@@ -86,6 +90,7 @@ class Polling:
         doubted: tuple[str, ...] = (),
         places: tuple[tuple[str, int, str], ...] = (),
         generations: tuple[int, ...] = (),
+        leaving: bool = False,
         then: Callable[[Told], None] | None = None,
     ) -> Ask:
         """Poll everyone; `then` hears what all in reach have answered.
@@ -94,7 +99,8 @@ class Polling:
         """
         self._number += 1
         number, epoch = self._number, self._topology.epoch
-        ask = Ask(self._broker, number, about, readers, 0, introduce, doubted, epoch, places, generations)
+        asked = about, readers, 0, introduce, doubted, epoch, places, generations, leaving
+        ask = Ask(self._broker, number, *asked)
         self._begin(ask, None, then)
         return ask
 
@@ -203,6 +209,8 @@ class Polling:
             tuple(question.introductions),
             tuple(question.ended),
             tuple(question.later),
+            tuple(question.believed),
+            tuple(question.read),
         )
         if question.parent is not None:
             self._send(question.parent, told)

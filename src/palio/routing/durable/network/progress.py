@@ -83,6 +83,10 @@ class ProgressReports:
             self._desk.effects.append(Send(way, message))
         return missing
 
+    def mark_again(self) -> None:
+        """Tell with the next tick how far the journal here is, once more: who caught up did not hear it."""
+        self._own_mark = 0
+
     def epoch_changed(self) -> None:
         """Handles another epoch: everything is sent again."""
         self._own_mark = 0

@@ -43,6 +43,8 @@ class Topology:
         self._broker = broker
         self.forgotten = forgotten
         self.versions: dict[str, int] = {**heard_of, broker: incarnation << INCARNATION_BITS}
+        self.left = False  # whether this broker has counted itself out
+        self.is_gone = False  # and for good
         self.epoch = 0
         for name, version in self.versions.items():
             self.epoch ^= _digest(name, version)
@@ -68,7 +70,7 @@ class Topology:
         """Handles counts from a neighbour. Returns what of it is news."""
         news: Counts = ()
         for broker, version in versions:
-            if broker == self._broker and version > MAX_OWN:
+            if broker == self._broker and (version > MAX_OWN or self.left):
                 continue
             if version > max(self.versions.get(broker, -1), self.forgotten.get(broker, -1)):
                 # Only this broker counts for itself; an older self may have counted further.
@@ -89,7 +91,7 @@ class Topology:
 
     def forget(self, broker: str, version: int) -> bool:
         """Forget a broker that is gone for good, up to a version. Returns whether that is news."""
-        if version <= self.forgotten.get(broker, -1):
+        if version <= self.forgotten.get(broker, -1) or (broker == self._broker and self.left):
             return False
         self.forgotten[broker] = version
         known = self.versions.get(broker, version + 1)
@@ -101,15 +103,35 @@ class Topology:
                 self.epoch ^= _digest(broker, known)
         return True
 
+    def leave(self) -> None:
+        """Count this broker out, as all others do that forget it: its count is in no epoch any more."""
+        self.left = True
+        self.epoch ^= _digest(self._broker, self.versions[self._broker])
+
+    def rejoin(self) -> None:
+        """Count this broker in again; its next count is news to all who have forgotten it."""
+        if self.left:
+            self.left = False
+            self.epoch ^= _digest(self._broker, self.versions[self._broker])
+
+    @property
+    def own(self) -> tuple[str, int]:
+        """This broker and its count."""
+        return self._broker, self.versions[self._broker]
+
     @property
     def heard_of(self) -> set[str]:
         """The brokers that have counted anything, as far as this one was told."""
         return {name for name, version in self.versions.items() if version >> INCARNATION_BITS}
 
     def all(self) -> Counts:
-        return tuple(self.versions.items())
+        """All counts; not that of this broker, if it has counted itself out."""
+        return tuple([one for one in self.versions.items() if not self.left or one[0] != self._broker])
 
     def _take(self, broker: str, version: int) -> Counts:
+        if broker == self._broker and self.left:
+            self.versions[broker] = version
+            return ()
         if broker in self.versions:
             self.epoch ^= _digest(broker, self.versions[broker])
         self.versions[broker] = version

@@ -13,10 +13,12 @@ some time for those who look back.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 
 import msgspec
 
 from palio.documents.reserved import KEY
+from palio.model.notification import Notification
 from palio.protocol.envelope import Envelope
 from palio.routing.durable.desk import DurableSettings
 from palio.routing.durable.effects import Append, Recovered
@@ -127,6 +129,10 @@ class OriginJournal:
         envelopes = tuple(fresh)
         self._appending[token] = envelopes
         return Append(token, envelopes, publisher)
+
+    def knows(self, publisher: str, notifications: Iterable[Notification]) -> bool:
+        """Whether all of these are here already, or on their way to the disk."""
+        return all((publisher, one.body.id) in self._recent for one in notifications)
 
     def is_appending(self, token: int) -> bool:
         return token in self._appending

@@ -45,10 +45,10 @@ class Retention:
         # What is being written may fail, and its numbers be given again.
         return self._journal.stored, self._journal.lineage
 
-    def save(self, fact: Fact, value: int) -> None:
-        """Write a fact for which others may wait."""
+    def save(self, fact: Fact, value: int, then: Callable[[], None] | None = None) -> None:
+        """Write a fact for which others may wait; `then` is called when it is on disk."""
         self._writing.add(fact)
-        self._desk.save(fact, value, partial(self._saved, fact))
+        self._desk.save(fact, value, partial(self._saved, fact, then))
 
     def when_saved(self, facts: Iterable[Fact], then: Callable[[], None]) -> None:
         """Do something once all of these are on disk, which may be now."""
@@ -58,7 +58,9 @@ class Retention:
         else:
             then()
 
-    def _saved(self, fact: Fact) -> None:
+    def _saved(self, fact: Fact, saved: Callable[[], None] | None) -> None:
+        if saved is not None:
+            saved()
         self._writing.discard(fact)
         self.drop_stale()
         waiting, self._waiting = self._waiting, []
