@@ -87,9 +87,7 @@ class MemoryStore:
         recovered = place.disk.recovered()
         horizon = place.disk.last_time - retention
         recent = [one for one in recovered.recent if one[-1] >= horizon]
-        recovered = msgspec.structs.replace(
-            recovered, recent=tuple(recent[-remembered:]), last_time=place.disk.last_time
-        )
+        recovered = msgspec.structs.replace(recovered, recent=tuple(recent[-remembered:]))
         return cls(place, recovered, completed, soon, log_bounds)
 
     def recovered(self) -> tuple[Recovered, int]:

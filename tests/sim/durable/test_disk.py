@@ -42,7 +42,7 @@ def test_the_disk_knows_all_that_is_written():
     }  # fmt: skip
     assert set(Recovered.__struct_fields__) == {
         "head", "trimmed", "recent", "facts", "subscriptions", "archived", "lineage", "opened_before",
-        "shared",
+        "shared", "last_time",
     }  # fmt: skip
 
 
@@ -70,7 +70,7 @@ def test_what_is_written_is_found_again():
     )
     assert [disk.complete() for _ in range(5)] == [Stored(1), Stored(2), Stored(3), Stored(4), None]
     recovered = disk.recovered()
-    assert (recovered.head, recovered.trimmed) == (3, 1)
+    assert (recovered.head, recovered.trimmed, recovered.last_time) == (3, 1, 3.0)
     assert recovered.recent == (("p0", "x", 1, 1.0),)
     assert recovered.facts == ((FactKind.READER.of("s0"), 1),)
     assert recovered.subscriptions == (

@@ -332,6 +332,7 @@ class Disk:
             archived=self._lake is not None,
             lineage=self.lineage,
             opened_before=self._opened_before,
+            last_time=self.last_time,
             subscriptions=tuple(
                 Subscribed(
                     name,
