@@ -7,6 +7,7 @@ import pytest
 
 import palio
 from palio import testing
+from palio.broker.documents.knowledge import KnowledgeBase
 from palio.client.errors import RequestRefused
 from tests.broker.documents.cards import CARD, PRICE, card, know_cards
 from tests.broker.gateway.calling import calling, problem
@@ -135,15 +136,22 @@ async def test_over_http_pages_lead_to_each_document():
         await problem(await session.get("/documents?filter=price+>"), 400, "FilterSyntaxError")
 
 
-async def test_an_answer_is_not_older_than_a_publish():
+async def test_an_answer_is_not_older_than_a_publish(monkeypatch):
+    looked, heard_of = asyncio.Event(), KnowledgeBase._heard_of
+
+    def watched(self, origin):
+        looked.set()
+        return heard_of(self, origin)
+
     async with calling() as (broker, session), palio.connect(broker.address) as client:
         broker.running.documents.readers.tell([CARD])
         for n in range(20):
             confirmed = await client.publish_document(card(price=n))
             assert (await client.document("card", "c1", at_least=confirmed))[PRICE] == n
         late = palio.client.Confirmation("broker", 21)
+        monkeypatch.setattr(KnowledgeBase, "_heard_of", watched)
         waiting = asyncio.create_task(client.document("card", "c1", at_least=late))
-        await broker.until(lambda: broker.running.invoked.__self__._in_all == 1)
+        await looked.wait()
         await client.publish_document(card(price=99))
         assert (await waiting)[PRICE] == 99
         url = "/documents/card/c1?at_least=broker/{}&wait=0"
