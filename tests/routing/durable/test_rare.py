@@ -130,6 +130,49 @@ def test_a_buffer_that_overflows_is_fetched_instead(monkeypatch):
     assert not catching_up.buffer
 
 
+def caught_up_with(broker="c"):
+    """A live subscription that is caught up with one broker, and the parts of its home."""
+    world = line(1)
+    world.attach("one", "a", "s0", "n > 0")
+    world.run()
+    publish(world, broker, 1)
+    home = world.routers["a"].durable
+    durable = home.homes.subscriptions["s0"]
+    durable.catching_up[broker] = CatchUp(durable.position[broker])
+    return durable, home.parts
+
+
+def test_a_mark_that_comes_while_caught_up_with_counts_afterwards():
+    durable, parts = caught_up_with()
+    before = durable.position["c"]
+    parts.spooling.mark("c", before + 5)
+    assert durable.position["c"] == before, "what was published up to there has not come yet"
+    parts.reading.read_on(durable, "c")
+    assert (durable.position["c"], durable.catching_up) == (before + 5, {})
+
+
+def test_a_mark_is_not_remembered_beyond_an_interruption():
+    """What it counts on may be lost on the way."""
+    durable, parts = caught_up_with()
+    before = durable.position["c"]
+    parts.spooling.mark("c", before + 5)
+    durable.interrupt()
+    parts.reading.read_on(durable, "c")
+    assert (durable.position["c"], durable.catching_up) == (before, {})
+    durable.catching_up["c"] = CatchUp(before)
+    parts.spooling.mark("c", before + 5)
+    assert durable.catching_up["c"].marked == 0, "it is not live"
+
+
+def test_a_mark_that_comes_while_everyone_is_asked_counts_afterwards():
+    durable, parts = caught_up_with()
+    before = durable.position["c"]
+    durable.interrupt()
+    durable.collecting = {}
+    parts.spooling.mark("c", before + 5)
+    assert (durable.position["c"], durable.collecting["c"].marked) == (before, before + 5)
+
+
 @pytest.mark.parametrize("most", [0, 1, 4])
 def test_nothing_is_lost_when_buffers_overflow(monkeypatch, most):
     monkeypatch.setattr(subscription, "MAX_BUFFERED", most)

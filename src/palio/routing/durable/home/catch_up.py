@@ -106,7 +106,8 @@ class CatchingUp:
                 origin = head.origin
                 catching_up = collected.get(origin) or CatchUp()
                 catching_up.reach(head.head)
-                if durable.position[origin] < catching_up.target or catching_up.buffer or changing:
+                expected = max(catching_up.target, catching_up.marked)
+                if durable.position[origin] < expected or catching_up.buffer or changing:
                     catching_up.go_on_from(reading.get(origin), durable.position[origin])
                     durable.catching_up[origin] = catching_up
             if not everyone:

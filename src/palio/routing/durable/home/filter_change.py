@@ -107,7 +107,7 @@ class FilterChanges:
         for origin, catching_up in list(durable.catching_up.items()):
             if origin in durable.catching_up and durable.position[origin] >= catching_up.target:
                 del durable.catching_up[origin]
-                self._spooling.drain(durable, catching_up)
+                self._spooling.drain(durable, origin, catching_up)
 
     def give_up(self, durable: Durable) -> None:
         """Gives up a change of a filter that is under way, if there is one."""

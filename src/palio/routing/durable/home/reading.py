@@ -116,7 +116,7 @@ class JournalReads:
         change = self._homes.changes.get(durable.name)
         if change is None or change.agreed != durable.epoch:
             del durable.catching_up[origin]
-            self._spooling.drain(durable, catching_up)
+            self._spooling.drain(durable, origin, catching_up)
         elif all(durable.position[o] >= one.target for o, one in durable.catching_up.items()):
             self._changes.write(durable, change)
 

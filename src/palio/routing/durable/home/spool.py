@@ -109,8 +109,8 @@ class Spooling:
         if self._room.is_full(durable):
             self.no_room(durable)
 
-    def drain(self, durable: Durable, catching_up: CatchUp) -> None:
-        """Takes what waited in the buffer of an origin that was caught up with (invariant 6)."""
+    def drain(self, durable: Durable, origin: str, catching_up: CatchUp) -> None:
+        """Takes what waited in the buffer of an origin that was caught up with, and its mark (invariant 6)."""
         waiting = [envelope for envelope in catching_up.buffer if durable.filter.matches(envelope.notification)]
         room = self._room.left(durable)
         taken = [envelope for envelope in waiting[:room] if durable.take(envelope)]
@@ -118,6 +118,7 @@ class Spooling:
             self.spool(durable, taken)
         if len(waiting) > room:
             self.no_room(durable)
+        durable.advance(origin, catching_up.marked)
 
     def no_room(self, durable: Durable) -> None:
         """Backpressure: what does not fit stays in its journal until there is room, which may be now."""

@@ -23,7 +23,8 @@ What always holds, and what code and tests refer to by number ("invariant 3"):
    can be fetched. Nothing that comes live in another epoch is taken.
 6. *In order.* From the poll on, and while an origin is being caught up with, what comes live from it waits in a
    bounded buffer: the answers of different origins are not of the same moment, and what was before comes first.
-   What does not fit into the buffer is fetched with the rest.
+   What does not fit into the buffer is fetched with the rest. A mark that comes meanwhile counts when all that
+   has been taken: in a quiet network there is no other.
 7. *Bounded.* What does not fit into an outbox is not taken. The subscription is behind then, and fetches it
    when there is room: the journals keep it (invariant 4).
 8. *One number.* A delivery has one number, no other delivery ever gets it, and the next number is on disk
@@ -124,6 +125,7 @@ class CatchUp:
     failing_since: float | None = None  # since when the origin says that it cannot read what is next
     buffer: deque[Envelope] = field(default_factory=deque)
     bytes: int = 0  # that wait there, about
+    marked: int = 0  # up to where all waits here or is to be fetched, as a mark has said
 
     def hold(self, envelope: Envelope) -> None:
         """Buffers an event that came live. What does not fit is fetched with the rest."""
@@ -143,7 +145,7 @@ class CatchUp:
 
     def interrupt(self) -> None:
         """What waits is in the journal, and is fetched from there: what follows it may be lost on the way."""
-        self.away = False
+        self.away, self.marked = False, 0
         if self.buffer:
             self.reach(self.buffer[-1].sequence)
 
@@ -287,11 +289,15 @@ class Durable:
         self.position[origin] = sequence
         return True
 
-    def advance(self, origin: str, sequence: int) -> bool:
-        """Handles a mark: everything of the origin up to a sequence has come. Returns whether that is news."""
-        if self.state is not HomeState.LIVE or origin in self.catching_up or origin not in self.position:
-            return False
-        if sequence <= self.position[origin]:
-            return False
-        self.position[origin] = sequence
-        return True
+    def advance(self, origin: str, sequence: int) -> None:
+        """Handles a mark: everything of the origin up to a sequence has come, or is being caught up with."""
+        if self.collecting is not None:
+            waiting = self.collecting.setdefault(origin, CatchUp())
+        elif self.state is not HomeState.LIVE or origin not in self.position:
+            return
+        elif origin in self.catching_up:
+            waiting = self.catching_up[origin]
+        else:
+            self.position[origin] = max(self.position[origin], sequence)
+            return
+        waiting.marked = max(waiting.marked, sequence)
