@@ -81,6 +81,7 @@ OWN_TEXTS = {
     "sim/faults/document_oracle.py",
     "sim/faults/script.py",
     "sim/faults/takers.py",
+    "sim/overlay/world.py",
     "sim/shared/world.py",
     "sim/workloads.py",
     "spark/lake/rewriting.py",

@@ -34,6 +34,7 @@ from palio.protocol.vocabulary import (
     InquiryAnswer,
     InquiryMessage,
     InquiryPeerMessage,
+    OverlayMessage,
     PeerMessage,
     SharingMessage,
 )
@@ -52,7 +53,7 @@ INTERNAL = kinds(LinkMessage, StoreMessage) | {Open, Close}
 ALL = kinds(AnyMessage) | INTERNAL
 REQUESTS = kinds(ClientMessage, DurableRequest, InquiryMessage) - {Open, Close}
 ANSWERS = kinds(Answer, DurableAnswer, InquiryAnswer)
-BETWEEN_BROKERS = kinds(PeerMessage, DurablePeerMessage, InquiryPeerMessage, SharingMessage)
+BETWEEN_BROKERS = kinds(PeerMessage, DurablePeerMessage, InquiryPeerMessage, SharingMessage, OverlayMessage)
 # What shells and stores tell the core, what connections deal with themselves, and what is put into frames
 # without being an answer: deliveries, which have a right to be seen of their own.
 OF_CONNECTIONS = kinds(ConnectionMessage)
