@@ -44,7 +44,7 @@ from palio.routing.documents.current import with_documents
 from palio.routing.durable.effects import STORE_EFFECTS, Append, Hand, HasLeft, Read, ReportForgotten, ReportGap
 from palio.routing.effects import CloseLink, Deliver, Effect, Reply, Send, SetTimer, SharedChanged, SharedReady
 from palio.routing.occurrences import StoreMessage
-from palio.routing.overlay.effects import Dial, OverlayEvent
+from palio.routing.overlay.effects import SENTENCES, Dial, OverlayEvent
 from palio.routing.router import Router
 
 if TYPE_CHECKING:
@@ -283,7 +283,7 @@ class EffectRunner:
             extra["reason"] = event.reason
         if event.seconds is not None:
             extra["seconds"] = round(event.seconds, 3)
-        self._log.info("The overlay has changed.", extra=extra)
+        self._log.info(SENTENCES[event.what], extra=extra)
 
     def _report_gap(self, effect: ReportGap) -> None:
         """Logs what may be missing, for whom: of the journal here, or for a durable subscription here."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
@@ -10,15 +10,26 @@ import msgspec
 class Dial(msgspec.Struct, frozen=True, gc=False):
     """Connect to this address once, and ask for a link: `LinkUp` with the address says that it is heard.
 
-    Otherwise `NotReached` does. With `plain`, the link is not asked for, but made as those of the settings are.
+    Otherwise `NotReached` does.
     """
 
     address: str
-    plain: bool = False
+
+
+# What can happen, and how an operator is told.
+SENTENCES: Final = {
+    "joined": "This broker has a new parent.",
+    "taken": "A broker has become a neighbour.",
+    "refused": "A broker has refused a link.",
+    "not reached": "A broker cannot be reached.",
+    "lost": "The link to a neighbour is lost.",
+    "damped": "A link that comes and goes is left alone for a while.",
+    "given up": "A link is given up.",
+}
 
 
 class OverlayEvent(msgspec.Struct, frozen=True, gc=False):
-    """Something has changed, as operators are told: what, with whom, why, and how long it has taken."""
+    """Something has happened, as operators are told: what (of `SENTENCES`), with whom, why, in what time."""
 
     what: str
     broker: str = ""
