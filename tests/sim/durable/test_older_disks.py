@@ -101,7 +101,7 @@ class NeverGivesWay(SpeaksForWhatADiskBroughtBack):
 # Each with the first seed that is looked at, and what its runs break.
 FAULTS = {
     TakesAnyJournalForTheSame: (1, violations.LostNotification),
-    TakesAnyProgress: (130, violations.TrimmedTooFar),
+    TakesAnyProgress: (420, violations.TrimmedTooFar),
     TakesWhatIsNewForADuplicate: (100, violations.LostNotification),
     NamesNoGap: (1, violations.LostNotification),
     SpeaksForWhatADiskBroughtBack: (79_000_190, violations.LostNotification),

@@ -29,9 +29,9 @@ def test_every_promise_is_kept_where_many_have_one_home():
     for seed in range(1, 31):
         run = simulate(crowded(seed))
         assert not run.violations
-        for station in run.world.stations.values():
-            asked += station.router.durable.parts.reading.asked
-            one_by_one += station.router.durable.parts.reading.one_by_one
+        for router in [station.router for station in run.world.stations.values() if station.router]:
+            asked += router.durable.parts.reading.asked
+            one_by_one += router.durable.parts.reading.one_by_one
     assert one_by_one > 1.1 * asked, "hardly any were read for together"
 
 
