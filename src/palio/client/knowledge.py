@@ -44,22 +44,20 @@ async def current_documents(
     text = filter.source or str(filter) if isinstance(filter, Filter) else filter
     asked: dict[str, Any] = {"filter": text or "true", "dialect": dialect}
     asked |= _not_older(session, at_least, timeout)
-    async for page in pages(session, asked, timeout):
+    onward: dict[str, Any] | None = asked
+    while onward is not None:
+        page, onward = await page_of(session, onward, timeout)
         for one in page:
             yield one
 
 
-async def pages(
+async def page_of(
     session: ClientSession, asked: dict[str, Any], timeout: float | None
-) -> AsyncIterator[list[Event]]:
-    """The documents of a question, page by page."""
-    asked = {"limit": PAGE} | asked
-    while True:
-        answer = await session.invoke("documents.list", asked, on_loss="again", timeout=timeout)
-        yield [_read(one) for one in answer["documents"]]
-        if answer["onward"] is None:
-            return
-        asked["after"] = answer["onward"]
+) -> tuple[list[Event], dict[str, Any] | None]:
+    """A page of the documents of a question, and what to ask for the next one, if there are more."""
+    answer = await session.invoke("documents.list", {"limit": PAGE} | asked, on_loss="again", timeout=timeout)
+    onward = None if answer["onward"] is None else asked | {"after": answer["onward"]}
+    return [_read(one) for one in answer["documents"]], onward
 
 
 def withdrawal(family: str, key: str) -> dict[str, Any]:

@@ -5,15 +5,17 @@
 2. The position up to which documents come was taken when the subscription was there already
    (`documents.position` at the broker). What comes by it of documents up to there is passed over: it was among
    the documents, or there is a newer version.
+   That is so in other lives of the client, too (`begun`).
 3. Whoever is interrupted before all documents are acknowledged begins with them again.
-4. A client that comes back to another broker meanwhile begins with the documents that are known there.
+4. A client that comes back to another broker meanwhile begins with the documents that are known there. From
+   then on only that beginning counts: of the documents before it, some have not come.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
@@ -22,13 +24,13 @@ import msgspec
 from palio.client.decoding import Decoding
 from palio.client.durable import DurableSubscription
 from palio.client.event import Content_co, Event, Rejection
-from palio.client.knowledge import pages
+from palio.client.knowledge import page_of
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
 
 if TYPE_CHECKING:
     from palio.client.session import ClientSession
-    from palio.protocol.durable.subscriptions import Attach
+    from palio.protocol.durable.subscriptions import Attach, Attached
 
 _DOCUMENT: Final = -1  # in the place of a connection: it came by none
 _FAMILY, _KEY = "xml.family", "xml.key"
@@ -40,6 +42,11 @@ class DocumentsBeginning(msgspec.Struct, frozen=True):
     broker: str
     position: dict[str, int]
     keep: Filter | None
+
+    @classmethod
+    def of(cls, answer: dict[str, Any]) -> DocumentsBeginning:
+        keep = None if answer["keep"] is None else Filter.parse(answer["keep"])
+        return cls(answer["broker"], answer["position"], keep)
 
     def has(self, event: Event[Any]) -> bool:
         """Whether an event is a version of a document that is not newer."""
@@ -55,18 +62,21 @@ class RetroactiveSubscription(DurableSubscription[Content_co]):
         self, session: ClientSession, attach: Attach, *, temporary: bool, into: Decoding[Any] | None = None
     ) -> None:
         super().__init__(session, attach, temporary=temporary, into=into)
-        self._beginnings: list[DocumentsBeginning] = []
-        self._documents: AsyncIterator[list[Event[Any]]] | None = None
+        self._beginning: DocumentsBeginning | None = None
+        self._documents: dict[str, Any] | None = None  # what to ask for the next page
+        self._timeout: float | None = None
         self._page: deque[Event[Any]] = deque()
         self._open_documents: dict[tuple[str, int], None] = {}  # handed out and not acknowledged
         self._turn = asyncio.Lock()
+        self._is_beginning = False  # whether some documents are not done with
         self._telling: asyncio.Task[None] | None = None
 
     async def ask(self, timeout: float | None, *, ready: bool) -> None:
         pending = True
         if not self.is_temporary:
             answer = await self._session.invoke("documents.begin", {"name": self.name}, timeout=timeout)
-            pending = answer["pending"]
+            pending, begun = answer["pending"], answer.get("begun")
+            self._beginning = None if begun is None else DocumentsBeginning.of(begun)
         await super().ask(timeout, ready=ready)
         if pending or self.created:
             try:
@@ -82,12 +92,17 @@ class RetroactiveSubscription(DurableSubscription[Content_co]):
         seconds = session.options.request_timeout if timeout is None else timeout
         asked = {"name": self.name, "wait": min(60.0, max(0.0, seconds * 0.8))}
         found = await session.invoke("documents.position", asked, on_loss="again", timeout=timeout)
-        keep = None if found["keep"] is None else Filter.parse(found["keep"])
-        self._beginnings.append(DocumentsBeginning(found["broker"], found["position"], keep))
+        self._beginning, self._is_beginning = DocumentsBeginning.of(found), True
         text = self.filter.source or str(self.filter) or "true"
-        asked = {"filter": text, "upto": found["position"]}
-        self._documents = pages(session, asked, timeout)
+        self._documents = {"filter": text, "upto": found["position"]}
+        self._timeout = timeout
         self._page.clear()
+
+    def answered(self, answer: Attached) -> None:
+        super().answered(answer)
+        elsewhere = self._beginning is not None and self._beginning.broker != self._session.broker
+        if elsewhere and self._is_beginning:
+            self._tell("begin", again=True)
 
     # What comes
 
@@ -113,18 +128,19 @@ class RetroactiveSubscription(DurableSubscription[Content_co]):
                 return event
             if self._documents is None:
                 return None
-            if self._session.broker != self._beginnings[-1].broker:
+            assert self._beginning is not None
+            if self._session.broker != self._beginning.broker:
                 await self._begin()
-            try:
-                self._page.extend(await anext(self._documents))
-            except StopAsyncIteration:
-                self._documents = None
+            page, onward = await page_of(self._session, self._documents, self._timeout)
+            if self._session.broker == self._beginning.broker:  # another one has answered otherwise
+                self._page.extend(page)
+                self._documents = onward
                 self._check_documents()
         return None
 
     def _hand_out(self) -> Event[Content_co] | None:
         event = self._queue[0]
-        if event._connection != _DOCUMENT and any(one.has(event) for one in self._beginnings):
+        if event._connection != _DOCUMENT and self._beginning is not None and self._beginning.has(event):
             self._queue.popleft()
             self._acknowledge(event)
             self._dropped["known as a document"] += 1
@@ -158,10 +174,18 @@ class RetroactiveSubscription(DurableSubscription[Content_co]):
 
     def _check_documents(self) -> None:
         """When all documents are done with, the broker is told, and does not begin with them again."""
-        done = self._documents is None and not self._page and not self._open_documents
-        if done and not self.is_temporary and self._telling is None:
-            self._telling = self._session.loop.create_task(self._tell())
+        if self._is_beginning and self._documents is None and not self._page and not self._open_documents:
+            self._is_beginning = False
+            self._tell("caught_up")
 
-    async def _tell(self) -> None:
+    def _tell(self, what: str, **more: Any) -> None:
+        """Tell a broker how far this is, after what it was told before; others hear nothing of it."""
+        if not self.is_temporary:
+            telling = self._told(self._telling, f"documents.{what}", {"name": self.name, **more})
+            self._telling = self._session.loop.create_task(telling)
+
+    async def _told(self, before: asyncio.Task[None] | None, what: str, asked: dict[str, Any]) -> None:
+        if before is not None:
+            await before
         with suppress(PalioError):  # then they come again, which does no harm
-            await self._session.invoke("documents.caught_up", {"name": self.name}, on_loss="again")
+            await self._session.invoke(what, asked, on_loss="again")

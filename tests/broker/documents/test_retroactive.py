@@ -3,13 +3,17 @@
 import asyncio
 import json
 import random
+from types import SimpleNamespace
 
 import pytest
 
 import palio
 from palio import testing
+from palio.broker.documents.retroactive import BEGINNING, BEGUN, BegunPosition, RetroactiveBeginnings
 from palio.broker.documents.settings import DocumentSettings
+from palio.client import knowledge
 from palio.client.errors import RequestRefused, WrongSubscription
+from palio.routing.documents.beginning import RetroactivePosition
 from tests.broker.documents.cards import PRICE, card, know_cards
 from tests.broker.gateway.calling import calling, problem, streaming
 from tests.security.world import World
@@ -239,3 +243,111 @@ async def test_nobody_sees_more_than_it_may(tmp_path):
         await client.publish_document(card("c3", price=2))
         assert (await subscription.next(timeout=10))["xml.key"] == "c3"
     await broker.stop()
+
+
+@pytest.fixture
+def before_position(monkeypatch):
+    """What is done when a subscription is there, and before its position is taken."""
+    position, todo = RetroactiveBeginnings.position, []
+
+    async def later(self, name, wait):
+        while todo:
+            await todo.pop(0)()
+        return await position(self, name, wait)
+
+    monkeypatch.setattr(RetroactiveBeginnings, "position", later)
+    return todo
+
+
+async def until_no_records(broker, kind):
+    async with asyncio.timeout(10):
+        while broker.running.store.records(kind):
+            await asyncio.sleep(0.01)
+
+
+async def test_another_life_of_a_client_passes_over_what_was_among_the_documents(before_position):
+    broker = await started(testing.broker(journal=True))
+    async with palio.connect(broker.address) as client:
+
+        async def publish():
+            for price in (2, 3):
+                await client.publish_document(card("c0", price=price))
+
+        before_position.append(publish)
+        async with palio.connect(broker.address) as reader:
+            subscription = await reader.subscribe(CHEAP, retroactive=True, durable="desk")
+            first = await subscription.next(timeout=10)
+            assert named(first) == ("broker", 2)
+            await first.ack()
+            await until_no_records(broker, BEGINNING)
+        await client.publish_document(card("c1", price=4))
+        for price in (4, 5):
+            async with palio.connect(broker.address) as reader:
+                subscription = await reader.subscribe(CHEAP, retroactive=True, durable="desk")
+                event = await subscription.next(timeout=10)
+                assert (event["xml.key"], event[PRICE]) == ("c1", price)
+                await event.ack(confirmed=True)
+            await client.publish_document(card("c1", price=price + 1))
+        assert not broker.running.store.records(BEGUN), "the subscription is beyond the position"
+    await broker.stop()
+
+
+async def test_of_a_beginning_that_was_left_nothing_is_passed_over(before_position, monkeypatch):
+    """Its documents may never have come."""
+    monkeypatch.setattr(knowledge, "PAGE", 1)
+    async with testing.network([("one", "two")], journal=True) as network:
+        await know_cards(network["one"].running)
+        quick = palio.Backoff(first=0.001, longest=0.05)
+        async with (
+            palio.connect(network["one"].address) as writer,
+            palio.connect(network.address, backoff=quick) as reader,
+        ):
+            assert reader.broker == "one"
+            await writer.publish_document(card("c0", price=1))
+
+            async def publish():
+                await writer.publish_document(card("c1", price=2))
+
+            before_position.append(publish)
+            subscription = await reader.subscribe(CHEAP, retroactive=True, durable="desk", ready="network")
+            first = await subscription.next(timeout=10)
+            assert first["xml.key"] == "c0"
+            await network["one"].stop()
+            await reader.publish({"n": 1})
+            assert reader.broker == "two"
+            await network["one"].start()
+            await network.until_linked()
+            assert (await subscription.next(timeout=20))["xml.key"] == "c1"
+            assert network["two"].running.store.records(BEGINNING), "another life would begin again"
+            await first.ack()
+            await until_no_records(network["two"], BEGINNING)
+
+
+async def test_who_moves_before_all_documents_are_acknowledged_begins_again_in_another_life():
+    async with testing.network([("one", "two")], journal=True) as network:
+        await know_cards(network["one"].running)
+        await network["two"].until(lambda: network["two"].running.documents.families.names() == ["card"])
+        async with palio.connect(network["one"].address) as one, palio.connect(network["two"].address) as two:
+            await one.publish_document(card("here", price=1))
+            await two.publish_document(card("there", price=2))
+            async with palio.connect(network["one"].address) as reader:
+                subscription = await reader.subscribe(CHEAP, retroactive=True, durable="desk", ready="network")
+                assert (await subscription.next(timeout=10))["xml.key"] == "here"  # and is not acknowledged
+            async with palio.connect(network["two"].address) as reader:
+                subscription = await reader.subscribe(CHEAP, retroactive=True, durable="desk")
+                event = await subscription.next(timeout=10)
+                assert event["xml.key"] == "there"
+                await event.ack()
+                await until_no_records(network["two"], BEGINNING)
+
+
+@pytest.mark.parametrize("place", [(2, "life 1"), (2, "life 2")])
+def test_nothing_is_passed_over_of_a_journal_that_came_back_older(place):
+    position = RetroactivePosition("broker", {"broker": 2}, None)
+    durable = SimpleNamespace(
+        places=lambda of: {"broker": place},
+        outbox=SimpleNamespace(deliveries={}),
+        stored_position={"broker": (1, "life 1")},
+    )
+    left = BegunPosition(position, {"broker": (2, "life 1")}).ahead(durable)
+    assert left == (position if place == (2, "life 1") else None)
