@@ -30,6 +30,7 @@ class Metrics(Collector):
         yield from self._of_overlay()
         yield from self._of_subscriptions()
         yield from self._of_store()
+        yield from self._of_documents()
         yield from self._of_gateway()
         yield from self._of_extensions()
 
@@ -130,6 +131,11 @@ class Metrics(Collector):
             yield _counter("palio_lake_pages", "Pages of history that were read in the lake.", name, lake.pages)
             yield _counter("palio_lake_events", "Events that were found there.", name, lake.events)
             yield _counter("palio_lake_failures", "Pages that could not be read there.", name, lake.failures)
+
+    def _of_documents(self) -> Iterator[Metric]:
+        if (waiting := self._broker.documents.waiting_bytes) is not None:
+            help_text = "Bytes of confirmed documents that wait for stages."
+            yield _gauge("palio_documents_waiting_bytes", help_text, self._broker.settings.name, waiting)
 
     def _of_gateway(self) -> Iterator[Metric]:
         statistics = self._broker.gateway_statistics()

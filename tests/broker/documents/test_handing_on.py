@@ -12,9 +12,11 @@ import palio
 from palio import testing
 from palio.broker.access.rights import Rights, write_rights
 from palio.broker.access.tokens import create_token
-from palio.broker.documents.handing_on import HANDED_ON
+from palio.broker.documents import handing_on
+from palio.broker.documents.handing_on import ATTEMPTS, HANDED_ON, MOST_ATTEMPTS
 from palio.broker.documents.settings import DocumentSettings
 from palio.broker.gateway.visitor import Visitor
+from palio.broker.metrics import Metrics
 from palio.broker.settings import Security, Settings, WrongSetting, require_safe
 from palio.documents import DocumentRefused
 from palio.documents.stages import StageSetting
@@ -253,3 +255,62 @@ def test_where_such_stages_cannot_be(given):
     documents = DocumentSettings(stages=(StageSetting(name="strict"), LATER))
     with pytest.raises(WrongSetting, match=r"stages\[1\].waits"):
         require_safe(Settings(documents=documents, **given))
+
+
+def waiting_bytes(broker):
+    collected = {family.name: family for family in Metrics(broker.running).collect()}
+    return collected["palio_documents_waiting_bytes"].samples[0].value
+
+
+async def test_what_waits_is_measured(gate):
+    broker = await begun()
+    async with palio.connect(broker.address) as client:
+        assert waiting_bytes(broker) == 0
+        await client.publish_document(card("a", "x" * 500))
+        assert waiting_bytes(broker) > 500
+        gate.open.set()
+        await until(lambda: waiting_bytes(broker) == 0)
+    await broker.stop()
+
+
+def left(broker):
+    return records(broker) + broker.running.store.records(ATTEMPTS)
+
+
+async def test_what_ends_its_broker_each_time_is_refused_at_last(gate):
+    broker = await begun()
+    async with palio.connect(broker.address) as client:
+        await client.publish_document(card("before"))
+        await client.publish_document(card("after"))
+    for attempt in range(1, MOST_ATTEMPTS + 1):
+        await until(lambda attempt=attempt: len(gate.seen) == attempt)
+        crashing = asyncio.create_task(broker.crash())
+        await asyncio.sleep(0)  # from now on nothing is written
+        gate.open.set()
+        await crashing
+        gate.open.clear()
+        await broker.start()
+        broker.running.documents.readers.tell((CARD,))
+    await until(lambda: len(gate.seen) == MOST_ATTEMPTS + 1)
+    assert gate.seen == [card("before")] * MOST_ATTEMPTS + [card("after")]
+    gate.open.set()
+    async with palio.connect(broker.address) as client:
+        await until(lambda: not left(broker))
+        refused, published = [one async for one in client.replay("true")]
+    assert (refused["palio.notice"], refused["palio.error"]) == ("refused", "StagesWithoutEnd")
+    assert (refused.payload, published.payload) == (card("before"), card("after"))
+    await broker.stop()
+
+
+async def test_stages_that_never_end_keep_a_document_back_for_a_few_attempts(gate, monkeypatch):
+    for name in ("_WITHIN", "_SOON", "_LATER"):
+        monkeypatch.setattr(handing_on, name, 0.01)
+    broker = await begun()
+    async with palio.connect(broker.address) as client:
+        notices = await client.subscribe('palio.notice = "refused"')
+        await client.publish_document(card("a"))
+        told = await notices.next(timeout=20)
+        assert (told.payload, told["palio.error"]) == (card("a"), "StagesWithoutEnd")
+        await until(lambda: not left(broker))
+    gate.open.set()
+    await broker.stop()

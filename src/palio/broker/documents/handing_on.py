@@ -11,13 +11,17 @@
 3. Who publishes has the rights that it has when a document is published. A refusal then leaves a row in the
    operation log, and is published as a notice with the document: `palio.notice = "refused"`.
 4. What waits is bounded in bytes (`documents.queue`), and what is in memory of it in lines (`AT_ONCE`).
+5. Stages may end their broker, or never come to an end themselves. What may have been under way when a broker
+   ended is tried again alone (`_turn`), and a record counts its attempts before they begin; after as many as
+   `MOST_ATTEMPTS` it is refused by a notice, as in 3. What comes to an end at once is counted nowhere.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 from uuid import uuid4
@@ -40,13 +44,16 @@ if TYPE_CHECKING:
     from palio.broker.gateway.visitor import Visitor
 
 HANDED_ON: Final = "document.handed_on"  # the kind of the records
+ATTEMPTS: Final = "document.attempts"  # how many were begun with one of these, where that is counted
 BINDING: Final = "stages"  # how the operation log says where a document came from
 AT_ONCE: Final = (
     4  # lines that go on at a time: what is read for them is read by `workers` in any case (a guess)
 )
+MOST_ATTEMPTS: Final = 5  # that may come to no end (a guess)
 _ENTRY: Final = 256  # bytes of what waits, beside the document itself
 _PAGE: Final = 16
 _WITHIN: Final = 3_600.0  # seconds for stages to come to an end; then they are asked again
+_ALONE: Final = 10.0  # seconds for what may have ended a broker, before anything else of that kind goes on
 _SOON, _LATER = 0.05, 5.0  # seconds until what could not be done is tried again
 # By the status that HTTP has for an error: what is not the fault of the document.
 _PASSING: Final = frozenset((429, 503, 504))
@@ -59,6 +66,16 @@ class StageQueueFull(PalioError):
     sentence = (
         "Documents of {limit:,} bytes wait for stages here, as many as may (`documents.queue`); publish "
         "it again in a moment."
+    )
+
+
+class StagesWithoutEnd(PalioError):
+    """Stages that ended their broker, or came to no end, each time."""
+
+    attempts: int
+    sentence = (
+        "Stages came to no end with it in {attempts} attempts, or the broker ended; look at the stages, then "
+        "publish it again."
     )
 
 
@@ -81,14 +98,18 @@ def _with_id(notification: Notification, id: str) -> Notification:
 
 
 class _WaitingMessage:
-    """One message that waits. `written` is done when its record is on disk; with False if it never will be."""
+    """One message that waits. `written` is done when its record is on disk; with False if it never will be.
 
-    __slots__ = ("key", "size", "written")
+    `attempts` were begun with it and came to no end.
+    """
+
+    __slots__ = ("attempts", "key", "size", "written")
 
     def __init__(self, key: str, size: int, written: asyncio.Future[bool]) -> None:
         self.key = key
         self.size = size
         self.written = written
+        self.attempts = 0
 
 
 class _WaitingLine:
@@ -111,9 +132,10 @@ class HandedOnDocuments:
         self._lines: dict[str, _WaitingLine] = {}
         self._connections: set[BrokerConnection] = set()
         self._last = 0
-        self._done: list[str] = []  # records that are to go
+        self._done: list[KeyedRecord] = []  # what takes away records that are to go
         self._started = asyncio.Event()
         self._going = asyncio.Semaphore(AT_ONCE)
+        self._alone = asyncio.Lock()  # for what may have ended a broker
         self._tasks: set[asyncio.Task[None]] = set()
         self.waiting = 0  # bytes
 
@@ -121,13 +143,19 @@ class HandedOnDocuments:
         """Reads what a broker before this one has left."""
         store = self._broker.store
         assert store is not None, "Settings want a journal for this."
+        counted = await asyncio.to_thread(store.records, ATTEMPTS)
+        attempts = {one.key: msgspec.msgpack.decode(one.value or b"\0", type=int) for one in counted}
         after: str | None = None
         there = asyncio.get_running_loop().create_future()
         there.set_result(True)
         while page := await asyncio.to_thread(store.records, HANDED_ON, after=after, limit=_PAGE):
             for one in page:
                 assert one.value is not None
-                self._add(_read(one.value).principal, _WaitingMessage(one.key, len(one.value) + _ENTRY, there))
+                principal = _read(one.value).principal
+                entry = _WaitingMessage(one.key, len(one.value) + _ENTRY, there)
+                # The first of a line may have been under way.
+                entry.attempts = attempts.get(one.key, 0 if principal in self._lines else 1)
+                self._add(principal, entry)
             after = page[-1].key
             self._last = int(after)
 
@@ -191,8 +219,12 @@ class HandedOnDocuments:
                 entry = line.entries[0]
                 if await entry.written:
                     await self._pass(entry, visit)
-                    self._done.append(entry.key)
-                    self._begin(self._clear())
+                    self._done.append(KeyedRecord(HANDED_ON, entry.key, None))
+                    if entry.attempts:
+                        self._done.append(KeyedRecord(ATTEMPTS, entry.key, None))
+                        await self._clear()  # so what follows is the first of its line if it ends the broker
+                    else:
+                        self._begin(self._clear())
                 line.entries.popleft()
                 self.waiting -= entry.size
                 while line.waiting and line.waiting[0][0] <= entry.key:
@@ -206,9 +238,11 @@ class HandedOnDocuments:
         pause = _SOON
         while True:
             try:
-                async with self._going:
+                async with self._turn(entry):
                     await self._publish(entry, visit)
             except PalioError as problem:
+                if error_name(problem) == "NoAnswer" and visit.is_asking:
+                    entry.attempts += 1
                 extra = {"principal": visit.principal, "reason": str(problem)}
                 self._broker.log.warning("Documents wait for their stages for now.", extra=extra)
             except Exception:
@@ -218,6 +252,17 @@ class HandedOnDocuments:
             visit.end()
             await asyncio.sleep(pause)
             pause = min(2 * pause, _LATER)
+
+    @asynccontextmanager
+    async def _turn(self, entry: _WaitingMessage) -> AsyncIterator[None]:
+        """Alone, if it may have ended a broker (5): for a while, as it may never come to an end either."""
+        async with AsyncExitStack() as held:
+            if entry.attempts:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_ALONE):
+                        await held.enter_async_context(self._alone)
+            await held.enter_async_context(self._going)
+            yield
 
     async def _publish(self, entry: _WaitingMessage, visit: _Visit) -> None:
         """Raises what is not the fault of the documents."""
@@ -229,6 +274,12 @@ class HandedOnDocuments:
         handed = _read(value)
         message = encoding.decode(handed.message)
         assert isinstance(message, PublishDocuments)
+        if entry.attempts >= MOST_ATTEMPTS:
+            self._refused(handed, message, StagesWithoutEnd(entry.attempts))
+            return
+        if entry.attempts:
+            count = KeyedRecord(ATTEMPTS, entry.key, msgspec.msgpack.encode(entry.attempts + 1))
+            await self._broker.storing.keep(count)
         try:
             await visit.ask(message)
         except PalioError as problem:
@@ -269,7 +320,7 @@ class HandedOnDocuments:
         if not done:
             return
         try:
-            await self._broker.storing.keep(*[KeyedRecord(HANDED_ON, one, None) for one in done])
+            await self._broker.storing.keep(*done)
         except PalioError:  # there is no room: with the next one
             self._done += done
 
@@ -288,6 +339,11 @@ class _Visit:
         self._broker = broker
         self._connections = connections
         self._visitor: Visitor | None = None
+
+    @property
+    def is_asking(self) -> bool:
+        """Whether documents have got as far as their stages."""
+        return self._visitor is not None
 
     async def ask(self, message: PublishDocuments) -> None:
         """Raises what speaks against the documents, or against the session."""

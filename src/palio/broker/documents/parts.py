@@ -89,6 +89,11 @@ class DocumentParts:
         """Whether documents that were confirmed may wait here to be published."""
         return self._queue is not None
 
+    @property
+    def waiting_bytes(self) -> int | None:
+        """Bytes of documents that wait for stages; None where nobody waits so."""
+        return None if self._queue is None else self._queue.waiting
+
     def stop(self) -> None:
         """Nothing more is read or made."""
         if self._queue is not None:
