@@ -7,7 +7,9 @@ import pytest
 from palio.model.filter import Filter
 from palio.protocol.durable.peers import Ask, TopologyChanged
 from palio.protocol.durable.subscriptions import Change
+from palio.protocol.peers import LinkKind
 from palio.routing.durable.facts import FactKind, values_of
+from palio.routing.occurrences import LinkUp
 from tests.routing.durable.test_introductions import add_link, join
 from tests.routing.durable.test_rare import got, publish, told
 from tests.routing.durable.world import World
@@ -130,3 +132,77 @@ def test_who_attaches_while_brokers_meet_is_not_told_that_one_is_away(seed, home
     world.run()
     assert not told(world, "refused", "attach s0")
     assert told(world, "DurableReady", "s0")
+
+
+def three(seed) -> World:
+    links = [("a", "b"), ("b", "c"), ("a", "c")]
+    world = World(f"leaving {seed}", ["a", "b", "c"], links, kind=LinkKind.GRAPH)
+    world.run()
+    return world
+
+
+def leave(world, broker, stage) -> None:
+    """A broker leaves, until it is so far."""
+    router = world.routers[broker]
+    world.carry_out(broker, router.leave("", world.now, parting=True))
+    while router.durable.leaving.stage != stage:
+        assert world.step() or world.wait()
+
+
+def known(world, broker) -> set:
+    return set(world.routers[broker].durable.topology.known)
+
+
+@seeds
+def test_who_has_left_is_not_known_again_by_a_new_link_before_it_ends(seed):
+    world = three(seed)
+    leave(world, "c", "left")
+    assert [known(world, broker) for broker in "ab"] == [{"a", "b"}] * 2
+    world.cut(frozenset("ac"))
+    while world.step():
+        pass
+    world.connect(frozenset("ac"))
+    while world.step():
+        pass
+    assert [known(world, broker) for broker in "ab"] == [{"a", "b"}] * 2
+
+
+@seeds
+def test_who_is_forgotten_while_a_neighbour_writes_that_it_came_is_not_known_again(seed):
+    world = three(seed)
+    leave(world, "c", "left")
+    world.cut(frozenset("ac"))
+    world.cut(frozenset("bc"))
+    while world.step():
+        pass
+    world.stores["a"] = Held(world.stores["a"])
+    a, hello = world.routers["a"], world.routers["c"].handle(LinkUp(world.kind), "a", world.now)[0].message
+    for message in (LinkUp(world.kind), hello, TopologyChanged(())):
+        world.carry_out("a", a.handle(message, "c", world.now))
+    # It was a member again by that link, and has left since: others know earlier.
+    count = a.durable.topology.forgotten["c"] + 3
+    world.carry_out("a", a.handle(TopologyChanged((), (("c", count),)), "b", world.now))
+    world.carry_out("a", a.handle(TopologyChanged(()), "c", world.now))
+    world.stores["a"] = deque(world.stores["a"])
+    while world.step():
+        pass
+    assert [known(world, broker) for broker in "ab"] == [{"a", "b"}] * 2
+    lose(world, "a")
+    world.begin("a")
+    assert known(world, "a") == {"a", "b"}
+
+
+@seeds
+def test_who_leaves_is_a_member_again_if_somebody_knows_it_again(seed):
+    world = three(seed)
+    leave(world, "c", "going")
+    count = world.routers["c"].durable.topology.versions["c"]
+    untrue = TopologyChanged((("c", count + 3),))  # one neighbour believes it
+    for broker in "ac":
+        world.carry_out(broker, world.routers[broker].handle(untrue, "b", world.now))
+    for _ in range(2_000):
+        if world.routers["c"].durable.leaving.stage == "left":
+            break
+        assert world.step() or world.wait()
+    assert world.routers["c"].durable.leaving.stage == "left"
+    assert [known(world, broker) for broker in "ab"] == [{"a", "b"}] * 2

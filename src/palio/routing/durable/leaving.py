@@ -15,8 +15,8 @@ what there is to wait for, so whoever looks is told.
 4. Who is away is waited for, since both its journal and its subscriptions may need something of this broker.
 
 If it crashes before it has left, it is a member when it begins anew, and goes on leaving; so it is when one of
-its links comes or goes while everybody is told. When it has left, it
-may be started once more, as any broker that was forgotten: then it is a member again.
+its links comes or goes while everybody is told, or somebody knows it again. When it has left, it may be started
+once more, as any broker that was forgotten: then it is a member again.
 """
 
 from __future__ import annotations
@@ -181,7 +181,7 @@ class Leaving:
         if self.stage == "member":
             return False
         if self.stage == "going" and not self._parts.topology.left:
-            self.stage, self._is_written = "leaving", False  # its links have changed
+            self.stage, self._is_written = "leaving", False  # it is a member again
         if self.stage == "left":
             self._desk.effects.append(HasLeft())
             return False

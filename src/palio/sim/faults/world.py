@@ -203,15 +203,19 @@ class World:
         """Whether a broker takes clients.
 
         One that has joined, or has forgotten everything, does as soon as it has heard of one that has not; if
-        all have forgotten everything, as soon as it has heard of all.
+        all have forgotten everything, as soon as it has heard of all; if all have left, of anybody, unless it
+        is alone.
         """
         if station.router is None or station.name not in self._absent | self._emptied:
             return station.router is not None
         gone = {name for name, one in self.stations.items() if one.is_gone}
         others = set(self.stations) - self._absent - {station.name} - gone
-        if not others:
-            return bool(gone)
-        heard_of = station.router.durable.topology.heard_of if station.router.durable is not None else ()
+        topology = station.router.durable.topology if station.router.durable is not None else None
+        heard_of = topology.heard_of if topology is not None else set()
+        if not others:  # those who have joined carry on, once they have met who has left, or each other
+            has_met = topology is not None and bool(topology.forgotten or heard_of - {station.name})
+            is_alone = gone.issuperset(wire.opposite(station.name).name for wire in station.wires.values())
+            return bool(gone) and (has_met or is_alone)
         if remembering := others - self._emptied:
             return not remembering.isdisjoint(heard_of)
         return others.issubset(heard_of)

@@ -17,7 +17,10 @@ here and is there can be asked.
 3. What a broker takes from its clients before it has heard of anybody has no such promise: nobody can tell it
    from one that is alone. A neighbour that has told no count is on disk with one that no broker has
    (`Topology.heard_of`): so others hear of it after a crash, and it is not taken for one that has told us.
-4. That a link comes up is a change of the network, and that it begins to count is another one: what was asked
+4. Nobody who has left is brought back. A neighbour that has told no count is taken for what was known of it
+   when it came: if it was forgotten since, it stays so until it says that it is there after all. Who has left
+   for good greets nobody; who is about to is a member again if somebody knows it beyond its last count.
+5. That a link comes up is a change of the network, and that it begins to count is another one: what was asked
    in between was not asked there.
 """
 
@@ -43,6 +46,7 @@ class CountingLinks:
     def __init__(self, neighbours: Callable[[], Iterable[str]]) -> None:
         self.neighbours = neighbours
         self.counting: set[str] = set()
+        self.taken_for: dict[str, int] = {}  # by neighbour: its count, as far as it was known when it came
 
     def brokers(self) -> list[str]:
         """The neighbours whose links count."""
@@ -70,8 +74,10 @@ class Membership:
         """Handles a new link. Who was about to leave is a member again: there may be others to ask now."""
         if self._topology.is_gone:
             return
-        self._topology.rejoin()
-        if neighbour in self._topology.known:
+        topology = self._topology
+        self._links.taken_for[neighbour] = topology.versions.get(neighbour, self._no_count(neighbour))
+        topology.rejoin()
+        if neighbour in topology.known:
             self._count_when_saved(neighbour)
         if neighbour not in self._links.counting:
             self._tell(neighbour, ())
@@ -79,6 +85,7 @@ class Membership:
 
     def link_lost(self, neighbour: str) -> None:
         self._links.counting.discard(neighbour)
+        self._links.taken_for.pop(neighbour, None)
         if not self._topology.is_gone:
             self._topology.rejoin()
             self.change()
@@ -109,8 +116,10 @@ class Membership:
         if source in self._links.counting:
             self._hear(source, message)
             return
+        if self._topology.is_gone:
+            return
         if source not in self._topology.known:
-            self._retention.save(FactKind.KNOWN.of(source), self._no_count(source))
+            self._retention.save(FactKind.KNOWN.of(source), self._links.taken_for[source])
         self._count_when_saved(source)
         self.when_counting(source, lambda: self._hear(source, message))
 
@@ -124,6 +133,10 @@ class Membership:
             for broker, version in message.versions
         ):
             self._retention.came_back_older()
+        if any(
+            broker == own and version > self._topology.versions[own] for broker, version in message.versions
+        ):
+            self._topology.rejoin()  # else nobody would agree with it for as long as it leaves
         anew = {broker for broker, version in message.versions if self._topology.begins_anew(broker, version)}
         news = self._topology.hear(message.versions)
         for broker, _ in news:
@@ -154,13 +167,14 @@ class Membership:
 
     def _count(self, neighbour: str) -> None:
         """Lets a link count: the neighbour is on disk, so it may hear of everyone, and everyone of it."""
-        if neighbour in self._links.counting or neighbour not in self._links.neighbours():
+        links = self._links
+        if neighbour in links.counting or neighbour not in links.taken_for or self._topology.is_gone:
             return
-        if neighbour not in self._topology.known:
-            news = self._topology.hear(((neighbour, self._no_count(neighbour)),))
-            for name in self._links.brokers():
+        news = self._topology.hear(((neighbour, links.taken_for[neighbour]),))  # or not: see 4
+        if news:
+            for name in links.brokers():
                 self._tell(name, news)
-        self._links.counting.add(neighbour)
+        links.counting.add(neighbour)
         self.change(neighbour)
 
     def _no_count(self, broker: str) -> int:

@@ -110,7 +110,7 @@ class Topology:
 
     def rejoin(self) -> None:
         """Count this broker in again; its next count is news to all who have forgotten it."""
-        if self.left:
+        if self.left and not self.is_gone:
             self.left = False
             self.epoch ^= _digest(self._broker, self.versions[self._broker])
 
