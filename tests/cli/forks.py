@@ -4,7 +4,9 @@ Each is a process of its own, with its own memory, files and signals: it can be 
 any other. Only what happens between `exec` and the first line of the program is left out; the tests of the
 program as a whole have that. The process that forks (`python -m tests.cli.forks FD`) is started with the first
 request. A request is one packet on a socket, with the three standard streams; answers are the number of the new
-process, and later how it ended. When the socket ends, so do all processes that are left.
+process, and later how it ended. When the socket ends, so do all processes that came from it and are left.
+
+Shells find a program `palio` that asks in the same way (`on_path`, `tests/cli/asking.py`).
 """
 
 from __future__ import annotations
@@ -14,13 +16,16 @@ import gc
 import json
 import os
 import select
+import shlex
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -121,13 +126,29 @@ class Forks:
         self._lock = threading.Lock()
         self._control = ours
         self._running: dict[int, Forked] = {}
-        self._origin = subprocess.Popen(
-            [sys.executable, "-m", "tests.cli.forks", str(theirs.fileno())],
-            cwd=ROOT, pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
-            env=os.environ | {"PYTHONUTF8": "1"},
-        )  # fmt: skip
+        self._folder = tempfile.TemporaryDirectory(prefix="palio-forks-")
+        self._path = Path(self._folder.name) / "socket"
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as shells:
+            shells.bind(str(self._path))
+            shells.listen()
+            passed = [theirs.fileno(), shells.fileno()]
+            self._origin = subprocess.Popen(
+                [sys.executable, "-m", "tests.cli.forks", *map(str, passed)],
+                cwd=ROOT, pass_fds=passed, stdin=subprocess.DEVNULL,
+                env=os.environ | {"PYTHONUTF8": "1"},
+            )  # fmt: skip
         theirs.close()
         atexit.register(self.end)
+
+    def on_path(self, environment: dict[str, str]) -> dict[str, str]:
+        """An environment in which `palio` is a process that is forked, for the commands of a shell."""
+        program = Path(self._folder.name) / "bin" / "palio"
+        if not program.exists():
+            words = [sys.executable, "-I", "-S", str(ROOT / "tests/cli/asking.py"), str(self._path)]
+            program.parent.mkdir()
+            program.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+            program.chmod(0o755)
+        return environment | {"PATH": f"{program.parent}{os.pathsep}{environment['PATH']}"}
 
     def start(
         self,
@@ -169,6 +190,7 @@ class Forks:
     def end(self) -> None:
         self._control.close()
         self._origin.wait()
+        self._folder.cleanup()
 
 
 @cache
@@ -180,54 +202,74 @@ def forks() -> Forks:
 # The process that forks
 
 
-def serve(control: socket.socket) -> Callable[[], Any] | None:
+def serve(control: socket.socket, shells: socket.socket) -> Callable[[], Any] | None:
     """Fork until the socket ends. Returns what a new process has to do; None in the first one."""
     for name in _LOADED:
         import_module(name)
     from typer.testing import CliRunner
 
     from palio.cli.main import app
+    from palio.cli.program import endings
 
     assert CliRunner().invoke(app, ["covers", "x > 1", "x > 2"]).exit_code == 0  # some is loaded by any command
+    # What is loaded need not be in use; to take all of it apart would take half of a command.
+    endings._BUSY = frozenset()
     gc.freeze()
     woken, wake = os.pipe()
     os.set_blocking(wake, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in the terminal of the tests ends them, and so this
     signal.set_wakeup_fd(wake)
-    children: set[int] = set()
-    while True:
-        ready, _, _ = select.select([control, woken], [], [])
+    asking = {control}
+    children: dict[int, socket.socket] = {}  # by whom each was asked for
+    while control in asking:
+        ready, _, _ = select.select([*asking, shells, woken], [], [])
         if woken in ready:
             os.read(woken, 1024)
-            _reap(control, children)
-        if control in ready:
-            request, streams, _, _ = socket.recv_fds(control, _PACKET, 3)
+            _reap(children)
+        if shells in ready:
+            asking.add(shells.accept()[0])
+        for one in asking.intersection(ready):
+            request, streams, _, _ = socket.recv_fds(one, _PACKET, 3)
             if not request:
-                break
+                asking.discard(one)
+                _kill(children, one)
+                one.close()
+                continue
             child = os.fork()
             if not child:
                 signal.set_wakeup_fd(-1)
-                for one in (woken, wake):
-                    os.close(one)
-                control.close()
+                for number in (woken, wake):
+                    os.close(number)
+                for open_one in (*asking, shells):
+                    open_one.close()
                 return _become(json.loads(request), streams)
-            children.add(child)
-            control.send(json.dumps({"started": child}).encode())
-            for one in streams:
-                os.close(one)
-    for child in children:
-        os.kill(child, signal.SIGKILL)
+            children[child] = one
+            _answer(one, started=child)
+            for number in streams:
+                os.close(number)
+    for one in asking:
+        _kill(children, one)
     return None
 
 
-def _reap(control: socket.socket, children: set[int]) -> None:
+def _reap(children: dict[int, socket.socket]) -> None:
     while children:
         child, status = os.waitpid(-1, os.WNOHANG)
         if not child:
             return
-        children.discard(child)
-        control.send(json.dumps({"ended": child, "code": os.waitstatus_to_exitcode(status)}).encode())
+        _answer(children.pop(child), ended=child, code=os.waitstatus_to_exitcode(status))
+
+
+def _answer(asking: socket.socket, **answer: int) -> None:
+    with suppress(OSError):  # whoever asked has gone, which is seen when it is listened to
+        asking.send(json.dumps(answer).encode())
+
+
+def _kill(children: dict[int, socket.socket], asking: socket.socket) -> None:
+    for child, one in children.items():
+        if one is asking:
+            os.kill(child, signal.SIGKILL)
 
 
 def _become(request: dict[str, Any], streams: list[int]) -> Callable[[], Any]:
@@ -244,6 +286,6 @@ def _become(request: dict[str, Any], streams: list[int]) -> Callable[[], Any]:
 
 
 if __name__ == "__main__":
-    work = serve(socket.socket(fileno=int(sys.argv[1])))
+    work = serve(*[socket.socket(fileno=int(number)) for number in sys.argv[1:]])
     if work is not None:
         sys.exit(work())

@@ -81,7 +81,7 @@ def test_a_new_version_makes_the_one_before_obsolete():
         assert database.all("SELECT content_id FROM content WHERE obsolete = 0") == [(3,), (4,)]
 
 
-@pytest.mark.parametrize("wanted", [{"has", "native"}, pytest.param(ROWS, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("wanted", [{"tables"}, pytest.param(ROWS, marks=pytest.mark.slow)])
 def test_rows_are_measured_and_drawn(wanted, environment, tmp_path):
     words = [word for row in sorted(wanted) for word in ("--row", row)]
     words += ["--quick", "--json", "--plots", str(tmp_path)]

@@ -6,7 +6,6 @@ import os
 import re
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 
 from palio.broker.access.rights import Allowance
 from palio.broker.settings import Limits
+from tests.cli.forks import forks
 
 PATIENCE = 60.0
 PORTS = ("7070", "7080", "7171", "7181")
@@ -43,9 +43,9 @@ class Terminals:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._ports = dict(zip(PORTS, _free_ports(len(PORTS)), strict=True))
-        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         kept = {name: value for name, value in os.environ.items() if not name.startswith("PALIO_")}
-        self._environment = kept | {"PATH": path, "XDG_CONFIG_HOME": str(folder / "config"), "COLUMNS": "200"}
+        more = {"XDG_CONFIG_HOME": str(folder / "config"), "COLUMNS": "200"}
+        self._environment = forks().on_path(kept | more)
         self.open: list[subprocess.Popen[str]] = []
 
     def _words(self, text: str) -> list[str]:

@@ -10,6 +10,7 @@ import pytest
 
 import palio
 from tests.cli.conftest import environment as environment  # noqa: PLC0414 (a fixture)
+from tests.cli.forks import forks
 from tests.cli.processes import broker_up
 from tests.docs.test_http_page import commands
 
@@ -49,7 +50,8 @@ def output(command, root, environment):
     """What is printed on both streams, in its order."""
     command = command.replace("curl ", "curl --silent --show-error --max-time 20 ", 1)
     words = ["bash", "-c", f"({command}) 2>&1"]
-    done = subprocess.run(words, capture_output=True, text=True, cwd=root, env=environment, check=False)
+    there = forks().on_path(environment)
+    done = subprocess.run(words, capture_output=True, text=True, cwd=root, env=there, check=False)
     return lines(done.stdout)
 
 

@@ -322,7 +322,7 @@ def test_what_is_known_of_a_predicate_is_not_asked_again_by_each_way_there():
     made = typing(mutual(40), "e0")
     flat = steps(made, "//*[*]/@a")
     level = steps(made, "//*[*[*]]/@a") - flat
-    for deep in range(3, 12):
+    for deep in (3, 7, 11):
         path = f"//*{'[*' * deep}{']' * deep}/@a"
         assert said(made, path) == "many string"
         assert steps(made, path) <= flat + deep * level

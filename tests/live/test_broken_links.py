@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-import pytest
-
 from tests.live.durable import Publisher, Taker, finished
 from tests.live.network import Network, play, until
 
@@ -39,48 +37,61 @@ async def parted(network: Network, one: str, other: str) -> None:
     await until(f"{one} has noticed that {other} is away", has_noticed)
 
 
-@pytest.mark.parametrize("how", ["cut", "swallowing", "slow"])
-def test_a_broken_link_is_noticed_and_nothing_is_lost(tmp_path: Path, how: str) -> None:
+async def all_arrived(publishers: list[Publisher], takers: list[Taker]) -> None:
+    """Whatever went wrong is mended: what is published now comes, and what was before."""
+    await asyncio.gather(*[one.publish(EVENTS) for one in publishers])
+    for taker in takers:
+        await taker.complete(publishers)
+        taker.check(publishers)
+
+
+def test_a_broken_link_is_noticed_and_nothing_is_lost(tmp_path: Path) -> None:
     async def scene() -> None:
         async with Network(tmp_path, **SETTINGS) as network:
             await network.build(LINE, wires=True)
             publishers, takers = await settled(network)
             wire = network.wires["b", "a"]
-            loads = [asyncio.create_task(one.publish(EVENTS, pause=0.002)) for one in publishers]
-            if how == "slow":
-                wire.delay = 0.1
-            elif how == "cut":
-                await wire.cut()
-            else:
-                wire.swallow()
-            if how != "slow":
-                await parted(network, "a", "b")
-                await parted(network, "b", "a")
-            await asyncio.gather(*loads)
-            await asyncio.gather(*[one.publish(EVENTS) for one in publishers])  # all the while it is broken
-            wire.delay = 0.0
-            await wire.mend()
-            await network.linked()
-            await asyncio.gather(*[one.publish(EVENTS) for one in publishers])
+            for how in ("cut", "swallowing", "slow"):
+                print(f"the link is {how}")
+                loads = [asyncio.create_task(one.publish(EVENTS, pause=0.002)) for one in publishers]
+                if how == "slow":
+                    wire.delay = 0.1
+                elif how == "cut":
+                    await wire.cut()
+                else:
+                    wire.swallow()
+                if how != "slow":
+                    await parted(network, "a", "b")
+                    await parted(network, "b", "a")
+                await asyncio.gather(*loads)
+                # All the while it is broken.
+                await asyncio.gather(*[one.publish(EVENTS) for one in publishers])
+                wire.delay = 0.0
+                await wire.mend()
+                await network.linked()
+                await all_arrived(publishers, takers)
             await finished(publishers, takers)
 
     play(scene)
 
 
-@pytest.mark.parametrize("which", ["a", "b", "c"], ids=["origin", "between", "home"])
-def test_a_broker_that_stands_still_is_noticed_and_nothing_is_lost(tmp_path: Path, which: str) -> None:
+def test_a_broker_that_stands_still_is_noticed_and_nothing_is_lost(tmp_path: Path) -> None:
+    """The origin, who is between, the home: one after the other."""
+
     async def scene() -> None:
         async with Network(tmp_path, **SETTINGS) as network:
             await network.build(LINE)
             publishers, takers = await settled(network)
-            loads = [asyncio.create_task(one.publish(EVENTS, pause=0.002)) for one in publishers]
-            network[which].freeze()
-            for neighbour in {"a": "b", "b": "ac", "c": "b"}[which]:
-                await parted(network, neighbour, which)
-            network[which].thaw()
-            await network.linked()
-            await asyncio.gather(*loads)
-            await asyncio.gather(*[one.publish(EVENTS) for one in publishers])
+            for which, neighbours in (("a", "b"), ("b", "ac"), ("c", "b")):
+                print(f"{which} stands still")
+                loads = [asyncio.create_task(one.publish(EVENTS, pause=0.002)) for one in publishers]
+                network[which].freeze()
+                for neighbour in neighbours:
+                    await parted(network, neighbour, which)
+                network[which].thaw()
+                await network.linked()
+                await asyncio.gather(*loads)
+                await all_arrived(publishers, takers)
             await finished(publishers, takers)
 
     play(scene)

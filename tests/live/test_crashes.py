@@ -42,9 +42,9 @@ async def crash(folder: Path, seed: int, victims: list[str], links: Links = LINE
         await finished(publishers, takers)
 
 
-@pytest.mark.parametrize("victim", ["a", "b", "c"], ids=["origin", "between", "home"])
-def test_a_killed_broker_loses_nothing(tmp_path: Path, victim: str) -> None:
-    play(lambda: crash(tmp_path, random.randrange(1_000_000), [victim]))
+def test_no_killed_broker_loses_anything(tmp_path: Path) -> None:
+    """The origin, who is between, the home: one after the other."""
+    play(lambda: crash(tmp_path, random.randrange(1_000_000), list("abc")))
 
 
 def test_a_broker_killed_in_a_ring_loses_nothing(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import palio
+from tests.slices import sliced
 
 pa = pytest.importorskip("pyarrow")
 
@@ -13,7 +14,8 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 STEADY = 500
 
 
-def test_changes_and_matching_in_several_threads():
+@pytest.mark.parametrize("seconds", sliced([1, 10], 1))
+def test_changes_and_matching_in_several_threads(seconds):
     """Half of the filters stay; whoever matches finds all of these that it should, whatever comes and goes."""
     index = palio.MatchIndex(
         (f"steady-{number}", f'kind = "k{number % 5}" and at >= {text(number)} and price > {number % 50}')
@@ -62,7 +64,7 @@ def test_changes_and_matching_in_several_threads():
     threads = [guarded(work) for work in (change, change_other(index), match, match, match_batch, match_batch)]
     for thread in threads:
         thread.start()
-    stop.wait(3)
+    stop.wait(seconds)
     stop.set()
     for thread in threads:
         thread.join(30)

@@ -120,7 +120,7 @@ def test_a_planted_fault_is_caught(router):
     raise AssertionError(f"{router.__name__} was not caught as {kind.__name__} in {MOST_RUNS} runs")
 
 
-@pytest.mark.parametrize("first", sliced(range(1, 481, 24), 3))
+@pytest.mark.parametrize("first", sliced(range(1, 481, 24), 1))
 def test_every_promise_is_kept(first):
     told = 0
     for seed in range(first, first + 24):

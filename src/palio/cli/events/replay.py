@@ -67,6 +67,7 @@ async def _replay(
         async for event in events:
             sys.stdout.write(format(event) + "\n")
             shown += 1
+    sys.stdout.flush()  # before anything is said of them
     return shown, events.missing
 
 
