@@ -190,10 +190,12 @@ def read_of(world: World, origin: str) -> dict[str, tuple[int, Lineage]]:
 def check_epochs(world: World, station: FaultyStation, message: object) -> None:
     """What carries an epoch leaves a broker only while that is in this epoch.
 
-    Of several things that it handles together, what came before a change of the epoch leaves before that.
+    Of several things that it handles together, what came before a change of the epoch leaves before that: no
+    earlier epoch than that of what has left, and not the one in which it was when it tells a change.
     """
-    if isinstance(message, TopologyChanged):
-        station.epoch_before = 0
+    if isinstance(message, TopologyChanged) and not station.has_told:
+        station.has_told = True
+        del station.epochs[:1]
     carried: tuple[Envelope | Mark, ...] = ()
     if isinstance(message, Forward):
         carried = message.envelopes
@@ -201,7 +203,12 @@ def check_epochs(world: World, station: FaultyStation, message: object) -> None:
         carried = message.marks
     for one in carried:
         service = station.router.durable if station.router is not None else None
-        if one.epoch and service is not None and one.epoch not in (service.epoch, station.epoch_before):
+        if not one.epoch or service is None or one.epoch == service.epoch:
+            continue
+        if one.epoch in station.epochs:
+            del station.epochs[: station.epochs.index(one.epoch)]
+            station.has_told = False
+        else:
             world.record.misdated.append((station.name, one.origin, one.sequence))
 
 

@@ -56,7 +56,8 @@ class FaultyStation:
     offset: float = 0.0
     ahead: float = 0.0  # by how much its clock was set forward, in all
     last: float = 0.0
-    epoch_before: int = 0  # what it is handling, for as long as it has told no change of it
+    epochs: list[int] = field(default_factory=list)  # while it handles something; of what may leave still
+    has_told: bool = False  # that it is in another epoch, since something left in one of these
     keeping: dict[int, Callable[[bool], None]] = field(default_factory=dict)  # by token: who waits for records
     carried: int = 0  # effects
     plans: deque[CrashPlan] = field(default_factory=deque)

@@ -11,7 +11,7 @@ what it is about, not on what was drawn before: a run with fewer steps is otherw
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from heapq import heappop, heappush
 from math import inf
@@ -375,7 +375,7 @@ class World:
             return
         kind = type(message)
         if kind is list:
-            self._do(station, router.complete, message)
+            self._do(station, router.complete, self._one_by_one(station, message))
             return
         if kind is Open:
             self.connected[station.name].add(source)
@@ -385,11 +385,20 @@ class World:
             station.wires[source].lines[station.name].begin()
         self._do(station, router.handle, message, source)
 
+    def _one_by_one(self, station: FaultyStation, messages: list[Any]) -> Iterator[Any]:
+        """What a broker handles together; in which epochs it is on the way is noted."""
+        service = station.router.durable if station.router is not None else None
+        for message in messages:
+            if service is not None and service.epoch != station.epochs[-1]:
+                station.epochs.append(service.epoch)
+            yield message
+
     def _do(self, station: FaultyStation, handle: Callable[..., list[Any]], *arguments: Any) -> None:
         self.handled += 1
         self.record.moment += 1
         service = station.router.durable if station.router is not None else None
-        station.epoch_before = service.epoch if service is not None else 0
+        station.epochs = [service.epoch] if service is not None else []
+        station.has_told = False
         try:
             effects = handle(*arguments, station.clock(self.now))
         except Exception as problem:  # noqa: BLE001 (whatever it is, it is a finding)
