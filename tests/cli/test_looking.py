@@ -171,6 +171,10 @@ def test_a_journal_is_trimmed_only_if_that_is_said(command, live):
 
 
 def test_durable_subscriptions_are_steered_and_removed(command, live):
+    def until_pending(count):
+        while lines(command("subs", "show", "desk-7"))[0]["pending"] != count:
+            time.sleep(0.01)
+
     live.do(hold(live, ("n >= 0", "desk-7")).close())
     assert command("subs", "pause", "desk-7").exit_code == 0
     assert "paused" in command("subs", "--durable").stdout
@@ -187,9 +191,9 @@ def test_durable_subscriptions_are_steered_and_removed(command, live):
     assert command(*back).exit_code == 0  # nothing is dropped by that
     seen = command("sub", "--durable", "desk-7", "--count", "4", "--timeout", "10s").stdout.splitlines()
     assert sorted(seen) == [f'{{"n":{n}}}' for n in range(4)]
+    until_pending(0)  # all of these are acknowledged
     live.publish({"n": 4}, {"n": 5})
-    while lines(command("subs", "show", "desk-7"))[0]["pending"] < 2:
-        time.sleep(0.01)
+    until_pending(2)
     asked = command("subs", "seek", "desk-7", "--since", "now")
     assert (asked.exit_code, "2 events of desk-7 would be dropped." in asked.stderr) == (1, True)
     assert "2 events were dropped" in command("subs", "seek", "desk-7", "--since", "now", "--yes").stderr

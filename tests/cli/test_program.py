@@ -471,7 +471,7 @@ def test_bench_measures_each_thing_beside_a_yardstick(shown, command, tmp_path):
     [
         ("matching --filters 300 --workload stock", "stock"),
         ("poset --filters 300 --workload stock", "stock"),
-        ("routing --subscriptions 100 --notifications 30", "covering"),
+        ("routing --subscriptions 300 --notifications 100", "covering"),
         ("store --events 300 --group 50", "acknowledge, sync full"),
         ("routing --network --brokers 20", "messages handled"),
     ],

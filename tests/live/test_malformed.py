@@ -155,7 +155,7 @@ async def bombard(folder: Path, frames: int) -> None:
 
 
 def test_malformed_frames_disturb_nobody(tmp_path: Path) -> None:
-    play(lambda: bombard(tmp_path, 2_500))
+    play(lambda: bombard(tmp_path, 1_000))
 
 
 @pytest.mark.slow

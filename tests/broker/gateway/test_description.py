@@ -80,7 +80,7 @@ def check_all(url, examples):
 
 
 def test_the_broker_does_what_the_description_says(url):
-    check_all(url, 4)
+    check_all(url, 8)
 
 
 @pytest.mark.slow
