@@ -92,8 +92,8 @@ class Node:
         file = self.folder / "log.txt"
         return file.read_text(errors="replace") if file.exists() else ""
 
-    def launch(self) -> None:
-        """Start the process."""
+    def launch(self, *more: str) -> None:
+        """Start the process, with more words for the program."""
         file = self.folder / "palio.toml"
         all_settings = {
             "name": self.name,
@@ -104,7 +104,7 @@ class Node:
         file.write_text("".join(f"{key} = {_toml(value)}\n" for key, value in all_settings.items()))
         self._ready.unlink(missing_ok=True)
         function = PROGRAM
-        words = ["up", "--config", str(file), "--ready-file", str(self._ready)]
+        words = ["up", "--config", str(file), "--ready-file", str(self._ready), *more]
         if self.clock is not None:
             function = "tests.live.serve:main"
             words = [str(file), str(self._ready), str(self.clock)]
@@ -208,7 +208,7 @@ class Network:
                 lines = node.log.splitlines()[-_LINES:]
                 print(f"--- the log of {node.name}", *lines, sep="\n")
 
-    def add(self, name: str, **settings: Any) -> Node:
+    def add(self, name: str, /, **settings: Any) -> Node:
         """A broker that is not started yet."""
         node = self.nodes[name] = Node(self._folder, name, self._settings | settings)
         return node

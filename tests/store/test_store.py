@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from palio.model.filter import Filter
 from palio.routing.durable.effects import Append, Read, Remove, SaveFact, Spool, Trim
 from palio.routing.durable.facts import FactKind
 from palio.routing.occurrences import Failed, Found, Stored
-from palio.store import StoreError, StoreInUse
+from palio.store import NoSuchJournal, StoreError, StoreInUse, StoreUnavailable
 from palio.store.backend import Sync
 from palio.store.opening import backend_of
 from tests.store.driving import Driven, Place, append, envelope
@@ -198,6 +200,17 @@ def test_two_brokers_cannot_share_a_journal(place: Place) -> None:
             Driven(place)
         assert driven.do(append(1, 1)) == [Stored(1)]
     with Driven(place) as driven:
+        assert driven.recovered.head == 1
+
+
+def test_a_store_that_has_to_be_present_is_not_created(url: str, tmp_path: Path) -> None:
+    for _ in range(2):
+        with pytest.raises((StoreUnavailable, NoSuchJournal)):
+            Driven(url, present=True)
+    assert not list(tmp_path.iterdir())
+    with Driven(url) as driven:
+        driven.do(append(1, 1))
+    with Driven(url, present=True) as driven:
         assert driven.recovered.head == 1
 
 

@@ -18,6 +18,7 @@ from palio.routing.durable.effects import Append, Read, SaveFact, Spool, Trim
 from palio.routing.durable.facts import FactKind
 from palio.routing.occurrences import Failed, Found, Stored
 from palio.store import StoreCorrupt, StoreInUse, StoreUnavailable, WrongBroker, WrongStoreUrl
+from palio.store.postgresql import Postgresql
 from tests.store.cluster import Cluster
 from tests.store.driving import Driven, append, envelope
 from tests.store.halving import Halving
@@ -213,6 +214,39 @@ def test_who_was_replaced_meanwhile_writes_no_more(cluster: Cluster, database: s
         assert isinstance(old.do(append(3, 2))[0], Failed)
         new.store.close()
     assert not old.store.close()
+
+
+def test_who_was_replaced_notices_it_though_it_has_nothing_to_write(
+    cluster: Cluster, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("palio.store.writer.LOOK_EVERY", 0.05)
+    with monkeypatch.context() as still:  # it does not look
+        still.setattr(Postgresql, "is_connected", lambda *_: True)
+        old = Driven(database)
+        old.do(append(1, 1))
+        cut(cluster)
+        new = Driven(database)
+        assert not old.errors
+    with new:
+        old.wait_for(lambda: bool(old.errors))
+        assert isinstance(old.errors[0], StoreInUse)
+        assert new.do(append(1, 2)) == [Stored(1)]
+    assert not old.store.close()
+
+
+def test_who_has_nothing_to_write_and_lost_its_connection_takes_its_lock_again(
+    cluster: Cluster, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("palio.store.writer.LOOK_EVERY", 0.05)
+    locked = "SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND granted"
+    with Driven(database) as driven:
+        before = cluster.execute(locked)
+        cut(cluster)
+        driven.wait_for(lambda: cluster.execute(locked) not in (before, []))
+        with pytest.raises(StoreInUse):
+            Driven(database)
+        assert driven.do(append(1, 1)) == [Stored(1)]
+        assert not driven.errors
 
 
 @pytest.fixture

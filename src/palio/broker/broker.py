@@ -172,6 +172,7 @@ class BrokerServer:
         self.storing.begin(self._runner.complete)
         self._runner.left = loop.create_future()
         self._runner.router = await self._make_router()
+        self.refresh_access()  # a store may have been waited for, for days
         await self.documents.begin()
         host, port = split_address(settings.listen)
         try:

@@ -12,10 +12,12 @@ from palio.broker.clock import MonotonicClock
 from palio.broker.settings import Settings
 from palio.broker.storing import StoreBridge
 from palio.broker.timers import Cancellable
+from palio.model.errors import PalioError
 
 if TYPE_CHECKING:
     from palio.broker.gateway.definitions import Keeper
-    from palio.store import Store
+    from palio.broker.standby import Standby
+    from palio.store import SqlStore, Store
 
 
 # Lives of brokers are numbered by the clock from 2026 on, in eighths of a second: none begins and ends in less.
@@ -32,6 +34,10 @@ def life_at(now: float) -> int:
     The disk counts them, too, and what is larger is taken. But a disk may come back older than it was.
     """
     return min(max(0, int((now - _FIRST_LIFE) * _LIVES_A_SECOND)), _LAST_LIFE)
+
+
+class StandbyEnded(PalioError):
+    """A standby that was told to end before it has taken over."""
 
 
 class Host(Protocol):
@@ -59,11 +65,12 @@ class Host(Protocol):
 
 
 class MachineHost:
-    """A machine with a clock and a disk."""
+    """A machine with a clock and a disk. With a `standby`, its broker waits for a store that another has."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float], standby: Standby | None = None) -> None:
         self.now = MonotonicClock(clock)
         self.changed = None
+        self._standby = standby
 
     def call_at(self, name: str, at: float, callback: Callable[[], None]) -> Cancellable:
         return asyncio.get_running_loop().call_later(max(0.0, at - self.now.last), callback)
@@ -71,20 +78,30 @@ class MachineHost:
     async def open_store(self, settings: Settings, bridge: StoreBridge) -> Store:
         from palio.store import SqlStore  # noqa: PLC0415 (not needed without a journal)
 
+        standby = self._standby
+
+        def open_store() -> SqlStore:
+            return SqlStore.open(
+                settings.store_url,
+                broker=settings.name,
+                completed=bridge.completed,
+                broken=bridge.broken,
+                sync=settings.sync,
+                retention=settings.durable.retention,
+                remembered=settings.durable.remembered,
+                lake=settings.lake or None,
+                at_least=life_at(self.now()),
+                log_bounds=settings.operations.bounds,
+                present=standby is not None,
+            )
+
+        if standby is not None:
+            await standby.look(settings.store_url, settings.name)
         Path(settings.data).mkdir(mode=0o700, parents=True, exist_ok=True)  # it is what rights are about
-        store = await asyncio.to_thread(
-            SqlStore.open,
-            settings.store_url,
-            broker=settings.name,
-            completed=bridge.completed,
-            broken=bridge.broken,
-            sync=settings.sync,
-            retention=settings.durable.retention,
-            remembered=settings.durable.remembered,
-            lake=settings.lake or None,
-            at_least=life_at(self.now()),
-            log_bounds=settings.operations.bounds,
-        )
+        if standby is None:
+            store = await asyncio.to_thread(open_store)
+        else:
+            store = await standby.open(settings.name, open_store)
         settings.keep_name()
         return store
 

@@ -61,6 +61,10 @@ class Backend(ABC):
     def connect(self) -> Connection:
         """A connection for the one writer, who holds the lock for as long as the connection lives."""
 
+    def is_connected(self, connection: Connection) -> bool:
+        """Whether an idle connection for the one writer still lives; one to a file does."""
+        return True
+
     @abstractmethod
     def reader(self) -> Connection:
         """A connection that only reads, and sees one moment in each transaction."""

@@ -13,15 +13,17 @@ from palio.store.records import from_column, to_column
 from palio.store.sqlite import Sqlite
 
 
-def backend_of(url: str, sync: Sync = "full", *, writes: bool = True) -> Backend:
-    """The database that a URL names. Raises `WrongStoreUrl`."""
+def backend_of(url: str, sync: Sync = "full", *, writes: bool = True, create: bool = True) -> Backend:
+    """The database that a URL names. Raises `WrongStoreUrl`, and `StoreUnavailable` for a file that is not
+    there and is not to be created.
+    """
     try:
         parsed = make_url(url)
     except ArgumentError:
         raise WrongStoreUrl(url, "This is no URL.") from None
     match parsed.drivername:
         case "sqlite":
-            return Sqlite(parsed, sync, writes=writes)
+            return Sqlite(parsed, sync, writes=writes, create=create)
         case "postgresql" | "postgresql+psycopg" | "postgres":
             return Postgresql(parsed, sync, writes=writes)
     raise WrongStoreUrl(parsed.render_as_string(hide_password=True), f"{parsed.drivername} is not known.")

@@ -132,6 +132,14 @@ class Postgresql(Backend):
     def reader(self) -> Connection:
         return self.engine.connect().execution_options(isolation_level="REPEATABLE READ")
 
+    def is_connected(self, connection: Connection) -> bool:
+        try:
+            with connection.begin():
+                connection.execute(text("SELECT 1"))
+        except DBAPIError:
+            return False
+        return True
+
     def _connect_alone(self) -> Connection:
         connection = self.engine.connect()
         try:

@@ -24,7 +24,7 @@ from palio.store.errors import StoreError
 from palio.store.keyed import KeyedReader
 from palio.store.lake.reading import Archive
 from palio.store.lake_thread import LakeThread
-from palio.store.opening import backend_of, refusal
+from palio.store.opening import backend_of, find_broker, refusal
 from palio.store.operation_reading import OperationPage, OperationQuery, OperationReader
 from palio.store.queue import Queue
 from palio.store.recovery import enter, recover
@@ -56,8 +56,10 @@ class SqlStore:
         lake: str | None = None,
         at_least: int = 0,
         log_bounds: LogBounds = LogBounds(),  # noqa: B008 (it is immutable)
+        present: bool = False,
     ) -> SqlStore:
-        """Open the store of a broker, and create or migrate it where needed.
+        """Open the store of a broker, and create or migrate it where needed; if it has to be `present`, a
+        broker that is not in it is refused (`NoSuchJournal`, `StoreUnavailable`), and nothing is created.
 
         `completed` is called in the writer's thread with what was done: in the order in which it was
         submitted, but for appends that are refused early. `broken` is called when the store cannot go on.
@@ -70,7 +72,7 @@ class SqlStore:
         and for a lake `WrongLake` and `MissingDependency`.
         """
         archive = None if lake is None else Archive(lake, broker)
-        backend = backend_of(url, sync)
+        backend = backend_of(url, sync, create=not present)
         backend.lock(broker)
         connection = None
         try:
@@ -78,6 +80,8 @@ class SqlStore:
             with connection.begin():
                 backend.prepare(connection)
                 schema.prepare(connection, backend.store)
+                if present:
+                    find_broker(connection, backend.store, broker)
                 entered = enter(backend, connection, broker, at_least, new_incarnation())
                 recovered, kept, letters = recover(
                     connection, entered, backend.store, retention=retention, remembered=remembered

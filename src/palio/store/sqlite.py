@@ -92,14 +92,14 @@ _DROP = "DELETE FROM {} WHERE subscription = ? AND delivery IN "
 class Sqlite(Backend):
     """A file."""
 
-    def __init__(self, url: URL, sync: Sync, *, writes: bool = True) -> None:
+    def __init__(self, url: URL, sync: Sync, *, writes: bool = True, create: bool = True) -> None:
         if not url.database or url.database == ":memory:":
             raise WrongStoreUrl(str(url), "A store of SQLite is a file.")
         self.path = Path(url.database)
         self.store = str(self.path)
         self._locks: list[int] = []  # file descriptors
         self._in_place: dict[str, tuple[int, int]] = {}  # names of files, and to what they are to lead
-        if writes:
+        if writes and create:
             self._make_file()
         elif not self.path.exists():
             raise StoreUnavailable(self.store, "There is no such file.")

@@ -11,7 +11,7 @@ What can go wrong, and what then:
 - The connection broke while a commit was under way. Then nobody knows whether it is on disk, and nothing may
   be said before that is known. The number of the last group, which is written with each group, tells
   when the database is back.
-- Somebody else wrote meanwhile, the file is damaged, or it is not where it was: the store is broken. Appends
+- Somebody else began meanwhile, the file is damaged, or it is not where it was: the store is broken. Appends
   are refused, nothing else is completed any more, and the broker is told, so that it can stop.
 
 Whatever was told is on disk. What was not told when the process dies is there up to some group, and no further.
@@ -234,11 +234,21 @@ class Writer:
         return self.standing.swept > before
 
     def _look(self) -> None:
-        """Look whether the store is still where it was, while there is nothing to do."""
+        """Look whether the store is still where it was and still ours, while there is nothing to do.
+
+        Who has lost the connection that is its lock hears here that another one has begun meanwhile.
+        """
         try:
             self.backend.require_in_place()
+            if self._connection is not None and not self.backend.is_connected(self._connection):
+                self._disconnect()
+            if self._connection is None:
+                self._connect()
         except StoreError as problem:
             self._judge(problem)
+        except self._errors as problem:  # who writes next says that it has to wait
+            self._disconnect()
+            log.debug("Looking whether the store is there: %s", problem)
 
     # Trouble
 

@@ -8,6 +8,7 @@ import gc
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from palio.model.errors import PalioError
 if TYPE_CHECKING:
     from palio.broker.broker import BrokerServer
     from palio.broker.extension import Installer
+    from palio.broker.standby import Standby
 
 # How many objects may come into being between two looks for garbage: some batches of events.
 _GARBAGE_EVERY = 50_000
@@ -45,23 +47,38 @@ class BrokerFailed(PalioError):
 EXTENSIONS: tuple[Installer, ...] = ()
 
 
-def host(settings: Settings, started: Callable[[BrokerServer], None], *, life: int | None = None) -> None:
+def host(
+    settings: Settings,
+    started: Callable[[BrokerServer], None],
+    *,
+    life: int | None = None,
+    standby: bool = False,
+) -> None:
     """Run a broker, with all extensions, until a signal, or the end of the pipe `life`, stops it in order.
 
-    A second signal ends it at once. `started` is called when it is up. Raises `CannotStart`, `BrokerFailed`
-    and what stores raise; `MissingDependency` where only the client is installed.
+    A second signal ends it at once. `started` is called when it is up. A `standby` waits until nobody else has
+    its store, and then begins. Raises `CannotStart`, `BrokerFailed` and what stores raise; `MissingDependency`
+    where only the client is installed.
     """
+    if standby and not settings.journal:
+        raise CannotStart(
+            "A standby waits for the store of a broker, and this one is to keep nothing: leave out --standby, "
+            "or --no-journal and the setting journal."
+        )
     if (missing := missing_of("broker")) is not None:
         raise missing
     import uvloop  # noqa: PLC0415 (only who runs a broker has it)
 
     from palio.broker import logs  # noqa: PLC0415
     from palio.broker.broker import BrokerServer  # noqa: PLC0415
+    from palio.broker.host import MachineHost  # noqa: PLC0415
     from palio.broker.memory import keep_little  # noqa: PLC0415
 
     logs.set_up(settings.log_level, settings.log_format)
+    stop = asyncio.Event()
+    machine = MachineHost(time.time, _standby(stop) if standby else None)
     try:
-        broker = BrokerServer(settings, extensions=EXTENSIONS)
+        broker = BrokerServer(settings, host=machine, extensions=EXTENSIONS)
     except OSError as problem:
         raise _no_data(settings, problem) from None
     # Filters stay and events pass: looking through all that stays, again and again, finds nothing.
@@ -69,15 +86,22 @@ def host(settings: Settings, started: Callable[[BrokerServer], None], *, life: i
     sys.setswitchinterval(_SWITCH_EVERY)
     broker.scheduler.crowding = _let_threads_in
     keep_little()
-    uvloop.run(_serve(broker, started, life))
+    uvloop.run(_serve(broker, started, stop, life))
+
+
+def _standby(stop: asyncio.Event) -> Standby:
+    from palio.broker.standby import Standby  # noqa: PLC0415 (only where it is wanted: it loads the store)
+
+    return Standby(stop)
 
 
 def _let_threads_in(crowded: bool) -> None:
     sys.setswitchinterval(_SWITCH_CROWDED if crowded else _SWITCH_EVERY)
 
 
-async def _serve(broker: BrokerServer, started: Callable[[BrokerServer], None], life: int | None) -> None:
-    stop = asyncio.Event()
+async def _serve(
+    broker: BrokerServer, started: Callable[[BrokerServer], None], stop: asyncio.Event, life: int | None
+) -> None:
     loop = asyncio.get_running_loop()
 
     def interrupted() -> None:
@@ -89,7 +113,8 @@ async def _serve(broker: BrokerServer, started: Callable[[BrokerServer], None], 
         loop.add_signal_handler(number, interrupted)
     if life is not None:
         loop.add_reader(life, _watch, life, stop)
-    await _start(broker)
+    if not await _start(broker):
+        return
     try:
         started(broker)
         assert broker.failed is not None
@@ -111,14 +136,21 @@ def _watch(life: int, stop: asyncio.Event) -> None:
         stop.set()
 
 
-async def _start(broker: BrokerServer) -> None:
+async def _start(broker: BrokerServer) -> bool:
+    """Start it. False if it was a standby, and was told to end before it had anything to do."""
+    from palio.broker.host import StandbyEnded  # noqa: PLC0415 (only who runs a broker has it)
+
     try:
         await broker.start()
+    except StandbyEnded:
+        await broker.stop()
+        return False
     except BaseException as problem:
         await broker.stop()
         if isinstance(problem, PalioError) or not isinstance(problem, OSError):
             raise
         raise _reason(broker, problem) from None
+    return True
 
 
 def _reason(broker: BrokerServer, problem: OSError) -> CannotStart:

@@ -31,6 +31,7 @@ EPILOG = help_epilog(
     "palio up --listen 127.0.0.1:7171 --http off --data c --join 127.0.0.1:7070",
     "palio up --lake palio-lake",
     "palio up --soap",
+    "palio up --standby --listen 127.0.0.1:7171 --http off",
 )
 _KINDS = frozenset(kind.value for kind in LinkKind)
 
@@ -87,6 +88,9 @@ def up(
     soap: Annotated[
         bool | None, flag("--soap/--no-soap", "Speak SOAP on the HTTP port: WS-Notification, ONVIF events.")
     ] = None,
+    standby: Annotated[
+        bool, flag("--standby", "Wait until the broker of this name and store ends, and take its place.")
+    ] = False,
     insecure: Annotated[bool, flag("--insecure", "Listen beyond this machine without authentication.")] = False,
     ready_file: Annotated[
         Path | None,
@@ -106,6 +110,9 @@ def up(
 
     A settings file is overridden by the environment (PALIO_LISTEN, PALIO_DATA
     and so on), and that by flags; palio config check shows what is in force.
+
+    With --standby it listens nowhere until the broker that has its store has
+    ended, however that came; then it is that broker, at its own address.
     """
     flags = {
         "name": name,
@@ -142,7 +149,7 @@ def up(
             write_ports(ready_file, broker)
 
     try:
-        host(settings, started)
+        host(settings, started, standby=standby)
     finally:
         if ready_file is not None:
             ready_file.unlink(missing_ok=True)

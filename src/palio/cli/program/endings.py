@@ -27,6 +27,7 @@ ERRORS = {
     **dict.fromkeys(("HistoryUnavailable", "HomeUnreachable", "PeerAway"), ExitCode.NO_BROKER),
     **dict.fromkeys(("NotAuthenticated", "NotAllowed"), ExitCode.NOT_ALLOWED),
     **dict.fromkeys(("MissingDependency", "NoCheckout", "CannotStart", "BrokerFailed"), ExitCode.NOT_HERE),
+    "CannotStandBy": ExitCode.NOT_HERE,
     **dict.fromkeys(("StoreInUse", "StoreUnavailable", "StoreReplaced"), ExitCode.NOT_HERE),
     **dict.fromkeys(("JavaMissing", "SparkUnavailable", "JobFailed"), ExitCode.NOT_HERE),
 }
