@@ -20,6 +20,7 @@ from tests.live.network import Node, until
 from tests.live.talking import inspect
 
 REQUEST_TIMEOUT = 120.0
+BACKOFF = palio.Backoff(longest=0.5)  # so that nobody waits for seconds until a broker is asked again
 Seen = tuple[str, int]  # publisher and its count
 Key = tuple[str, int]  # origin and sequence
 
@@ -47,7 +48,11 @@ class Publisher:
 
     async def open(self, address: str) -> None:
         self.client = await palio.connect(
-            address, name=self.name, request_timeout=REQUEST_TIMEOUT, heartbeat=self._heartbeat
+            address,
+            name=self.name,
+            request_timeout=REQUEST_TIMEOUT,
+            heartbeat=self._heartbeat,
+            backoff=BACKOFF,
         )
 
     def draw(self, **more: Any) -> Notification:
@@ -103,7 +108,11 @@ class Taker:
         self._shown.clear()  # another client does not know what the one before has acknowledged
         WATCHING[self.name] = self
         self.client = await palio.connect(
-            address, request_timeout=REQUEST_TIMEOUT, heartbeat=self._heartbeat, connect_within=patience
+            address,
+            request_timeout=REQUEST_TIMEOUT,
+            heartbeat=self._heartbeat,
+            backoff=BACKOFF,
+            connect_within=patience,
         )
 
         async def subscribed() -> bool:
