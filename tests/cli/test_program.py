@@ -229,7 +229,8 @@ def test_the_examples_that_run_until_they_are_stopped_come_up(shown, environment
         file = "one.toml" if "--strict" in example else "network.toml"
         arguments = example.replace(":7171", ":0").replace("examples/network.toml", file)
         arguments = arguments.replace("examples/palio.toml", str(ROOT / "examples/palio.toml"))
-        more = free | {"PALIO_DATA": str(tmp_path / str(number))}
+        # A standby needs a store to stand by for: that of the first one, which has ended.
+        more = free | {"PALIO_DATA": str(tmp_path / ("0" if "--standby" in example else str(number)))}
         with started(*shlex.split(arguments)[1:], environment=environment | more, folder=tmp_path) as process:
             said = []
             while not any("is up" in line for line in said):
