@@ -46,9 +46,8 @@ if TYPE_CHECKING:
 HANDED_ON: Final = "document.handed_on"  # the kind of the records
 ATTEMPTS: Final = "document.attempts"  # how many were begun with one of these, where that is counted
 BINDING: Final = "stages"  # how the operation log says where a document came from
-AT_ONCE: Final = (
-    4  # lines that go on at a time: what is read for them is read by `workers` in any case (a guess)
-)
+# Lines that go on at a time: what is read for them is read by `workers` in any case (a guess).
+AT_ONCE: Final = 4
 MOST_ATTEMPTS: Final = 5  # that may come to no end (a guess)
 _ENTRY: Final = 256  # bytes of what waits, beside the document itself
 _PAGE: Final = 16
