@@ -52,7 +52,8 @@ def test_current_documents_are_shown_listed_and_withdrawn(command, live):
 
 def test_sub_begins_with_the_current_documents(command, live):
     publish(live, card("c1", price=1), card("c2", price=2), card("c1", price=3))
-    shown = command("sub", f"`{PRICE}` < 5", "--retroactive", "--timeout", "0.3s").stdout.splitlines()
+    wanted = ("sub", f"`{PRICE}` < 5", "--retroactive", "--count", "2", "--timeout", "30s")
+    shown = command(*wanted).stdout.splitlines()  # the version that is not current would come first
     assert [json.loads(line)[PRICE] for line in shown] == [3.0, 2.0]
     assert command("sub", "--retroactive").exit_code == 2
 

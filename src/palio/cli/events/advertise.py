@@ -42,9 +42,12 @@ async def _advertise(
     async with connected(server, tell=True) as client:
         await client.advertise(advertisement, ready="network")
         say(f"Advertised at {client.broker}; Ctrl-C ends it.")
+        watching = await client.watch(advertisement) if watch else None
+        if watching is not None:
+            await watching.ready()  # the first answer is told, however short the time
         async with for_at_most(timeout):
-            if watch:
-                async for wanted in await client.watch(advertisement):
+            if watching is not None:
+                async for wanted in watching:
                     write_json({"wanted": wanted})
             else:
                 await asyncio.Event().wait()
