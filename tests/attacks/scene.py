@@ -41,7 +41,8 @@ MOST_MEMORY = 120.0
 class Scene:
     """The broker, its principals, and what the healthy client has seen."""
 
-    def __init__(self, node: Node, world: World) -> None:
+    def __init__(self, network: Network, node: Node, world: World) -> None:
+        self.network = network
         self.node = node
         self.world = world
         self.said: list[str] = []  # every answer that an attacker got
@@ -128,7 +129,7 @@ async def attacked(
         security = {"authentication": True, "folder": str(folder / "access")}
         node = network.add("siena", limits=LIMITS, security=security, **settings)
         await node.start()
-        scene = Scene(node, world)
+        scene = Scene(network, node, world)
         async with scene.connect("healthy", name="healthy") as client:
             subscription = await client.subscribe("exists(healthy)")
             over = asyncio.Event()

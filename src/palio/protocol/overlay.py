@@ -14,15 +14,16 @@ from palio.protocol.base import Moment, Number, WireMessage
 
 # Characters of the name of a broker, and of an address; and how many addresses are told at once (a guess: four
 # times as many neighbours as a broker usually has).
-_Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=255)]
+BrokerName: TypeAlias = Annotated[str, msgspec.Meta(max_length=255)]
+_Address: TypeAlias = Annotated[str, msgspec.Meta(max_length=255)]
 MOST_CONTACTS = 32
 
 
 class Contact(msgspec.Struct, frozen=True):
     """Where a broker can be reached, and how far it is from who tells, in seconds; 0 if nobody has measured."""
 
-    broker: _Text
-    address: _Text
+    broker: BrokerName
+    address: _Address
     distance: Moment = 0.0
 
 
@@ -36,7 +37,7 @@ class Standing(msgspec.Struct, frozen=True):
     has found nobody who would take it without exceeding a limit. `distance` is what it has measured.
     """
 
-    address: _Text
+    address: _Address
     size: Number = 1
     asks: bool = False
     insists: bool = False
@@ -50,7 +51,7 @@ class Nearby(WireMessage, frozen=True):
     """
 
     contacts: Contacts
-    parent: _Text = ""
+    parent: BrokerName = ""
     size: Number = 1
 
 

@@ -17,7 +17,7 @@ from palio.model.advertisement import Advertisement
 from palio.model.filter import Filter
 from palio.protocol.base import Moment, Number, WireMessage
 from palio.protocol.envelope import Envelope
-from palio.protocol.overlay import Contacts, Standing
+from palio.protocol.overlay import BrokerName, Contacts, Standing
 
 
 class LinkKind(Enum):
@@ -32,7 +32,7 @@ class LinkKind(Enum):
 class Component(msgspec.Struct, frozen=True, order=True):
     """The name of a connected part of an acyclic network: a broker in it, and a count of that broker's own."""
 
-    broker: str
+    broker: BrokerName
     count: Number = 0
 
 
@@ -49,7 +49,7 @@ class Hello(WireMessage, frozen=True):
     cost: Moment
     terms: str
     component: Component
-    path: tuple[str, ...]
+    path: tuple[BrokerName, ...]
     form: Number = 0
     shared: Annotated[bytes, msgspec.Meta(max_length=4_096)] | None = None
     standing: Standing | None = None
@@ -70,7 +70,7 @@ class Joined(WireMessage, frozen=True):
     """The part of the acyclic network on the sender's side has this name now; it came by these brokers."""
 
     component: Component
-    path: tuple[str, ...]
+    path: tuple[BrokerName, ...]
 
 
 # A row: its number on the link, and what it says.

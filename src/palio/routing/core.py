@@ -11,7 +11,7 @@ import msgspec
 from palio.model.advertisement import Advertisement
 from palio.model.filter import Filter
 from palio.protocol.envelope import Envelope
-from palio.protocol.peers import LinkKind, Update
+from palio.protocol.peers import Component, LinkKind, Update
 from palio.protocol.requests import Ready
 from palio.routing.announcements import Announcements
 from palio.routing.configuration import Configuration
@@ -48,7 +48,7 @@ class Core:
         self.sessions = Sessions(self.tables, self.scopes, self.deferred)
         self.links: dict[str, NeighbourLink] = {}
         self.graph_links: dict[str, NeighbourLink] = {}
-        self.naming = Naming(self.broker, configuration.incarnation)
+        self.naming = Naming(self.broker, configuration.incarnation, self._passed_on)
         self.waves = Waves()
         self.announcements = Announcements(
             self.broker, configuration.incarnation, self.tables, self.waves, self.graph_links
@@ -69,6 +69,10 @@ class Core:
         if self.durable is not None:
             self.durable.begin(effects, now)
         return effects
+
+    def _passed_on(self, broker: str, component: Component) -> bool:
+        link = self.links.get(broker)
+        return link is not None and link.was_told(component)
 
     def neighbours(self) -> dict[str, LinkKind]:
         """The brokers to which there is a link in use, and what they are to this one."""

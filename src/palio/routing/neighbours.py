@@ -11,12 +11,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import msgspec
+
 from palio.model.form import VERSION as FORM
 from palio.protocol import overlay, peers
 from palio.protocol.sharing import Share
 from palio.routing.configuration import Strategy
 from palio.routing.core import Core
-from palio.routing.effects import CloseLink, Send
+from palio.routing.effects import CloseLink, Send, SetTimer
 from palio.routing.inquiry_routing import InquiryRouting
 from palio.routing.links import COUNTERPART, NeighbourLink
 from palio.routing.occurrences import LinkDown, LinkUp, NotReached
@@ -25,6 +27,10 @@ from palio.routing.overlay.tree import CYCLE, LATER, TERMS, TreeOverlay
 from palio.routing.table import GRAPH
 from palio.routing.waves import PortProgress
 
+# The timer of names that are to be told.
+NAMES = "names"
+# Characters of a reason that somebody else gives.
+_LONGEST_REASON = 500
 # What may come on a link before both ends have agreed to use it.
 _BEFORE_HELLO = frozenset((peers.Hello, peers.Goodbye, LinkDown))
 # What the overlay has to look at; and whatever has ended a link.
@@ -44,6 +50,7 @@ class Neighbours:
         self._others: dict[type, Callable[[str, Any], None]] = asking.link_handlers | core.sharing.link_handlers
         if core.durable is not None:
             self._others |= core.durable.link_handlers
+        self._owing = False  # somebody the name of the part
         self.overlay: Manager = FixedLinks()
         settings = core.configuration.overlay
         if settings.is_tree:
@@ -111,10 +118,12 @@ class Neighbours:
             self._say_hello(link)
 
     def _say_hello(self, link: NeighbourLink) -> None:
-        link.told = self._core.naming.component, self._core.naming.path
+        naming = self._core.naming
+        link.tell(naming.component, naming.path)
         terms, shared = self._core.configuration.terms, self._core.sharing.records.digests()
         standing = self.overlay.standing(link)
-        hello = peers.Hello(link.kind, link.cost, terms, *link.told, FORM, shared, standing)
+        name = naming.component, naming.path
+        hello = peers.Hello(link.kind, link.cost, terms, *name, FORM, shared, standing)
         self._core.effects.append(Send(link.broker, hello))
 
     def _on_hello(self, link: NeighbourLink, hello: peers.Hello) -> None:
@@ -162,7 +171,7 @@ class Neighbours:
         names = {self._core.naming.component}
         if link.told is not None:
             names.add(link.told[0])
-        connected = hello.component in names or ours in hello.path
+        connected = hello.component in names or self._core.naming.came_through_us(hello.component, hello.path)
         if link.kind is not peers.LinkKind.GRAPH and connected:
             return Refusal(CYCLE, f"{ours} and {theirs} are connected already; this link would close a cycle.")
         return None
@@ -206,6 +215,7 @@ class Neighbours:
         self._lost(link, None)
 
     def _on_goodbye(self, link: NeighbourLink, message: peers.Goodbye) -> None:
+        message = msgspec.structs.replace(message, reason=message.reason[:_LONGEST_REASON])
         self._core.effects.append(CloseLink(link.broker, message.reason))
         if not link.established:
             self.overlay.refused(link, message)
@@ -272,9 +282,21 @@ class Neighbours:
 
     def _tell_name(self, link: NeighbourLink) -> None:
         name = self._core.naming.component, self._core.naming.path
-        if link.told != name:
-            link.told = name
+        if link.told == name:
+            return
+        if link.pace.takes(self._core.now):
+            link.tell(*name)
             self._core.effects.append(Send(link.broker, peers.Joined(*name)))
+        elif not self._owing:
+            self._owing = True
+            self._core.effects.append(SetTimer(NAMES, link.pace.next))
+
+    def tell_names(self) -> None:
+        """It is time to tell those the name of the part who were told too many of late."""
+        self._owing = False
+        for link in self._core.links.values():
+            if link.established and link.kind is not peers.LinkKind.GRAPH:
+                self._tell_name(link)
 
     # Neighbours
 

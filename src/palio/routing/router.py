@@ -25,7 +25,7 @@ from palio.routing.effects import Effect
 from palio.routing.facts import Facts
 from palio.routing.forwarding import ForwardingStatistics
 from palio.routing.inquiry_routing import PASSING, InquiryRouting
-from palio.routing.neighbours import Neighbours
+from palio.routing.neighbours import NAMES, Neighbours
 from palio.routing.occurrences import Message, PublishPart, StoreMessage
 from palio.routing.overlay.manager import OverlayStatistics
 from palio.routing.overlay.tree import TIMER as OVERLAY
@@ -195,6 +195,8 @@ class Router:
             core.sharing.on_timer()
         elif name == OVERLAY:
             self._neighbours.on_timer()
+        elif name == NAMES:
+            self._neighbours.tell_names()
         elif core.durable is not None:
             core.durable.on_timer(name)
         if core.durable is not None:

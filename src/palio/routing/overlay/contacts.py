@@ -2,20 +2,25 @@
 
 1. Only addresses of machines, in networks that are allowed, come in from others; what an operator says comes
    in as it is.
-2. The book is bounded: of those that were told, the oldest go first.
+2. The book is bounded. Who has told of most loses first, the oldest of them: so nobody's news go because
+   somebody else tells much.
 3. Who was found to be in our own part need not be asked again until our part has changed (`in_part`).
 4. Who was not reached comes behind who was not tried as often, so that all have their turn; who has refused for
    good, or cannot be relied on, comes last. Nobody is never asked.
+5. What a broker says of itself counts for more than what others say of it: they cannot rename it.
+6. Where this broker is reached by TLS, nobody is dialled without it because somebody has told so.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from math import log2
 from zlib import crc32
 
 import msgspec
 
+from palio.protocol.addresses import SECURE_SCHEME
 from palio.protocol.overlay import Contact
 from palio.routing.overlay.settings import Passable, normal
 
@@ -42,6 +47,8 @@ class KnownBroker(msgspec.Struct, eq=False):
     place: int = MET
     to_join: bool = False  # said by an operator: it is never forgotten
     distance: float = 0.0
+    source: str = ""  # who has told of it first; nobody if it was itself
+    sure: bool = False  # it has said its name itself
     told_by: str = ""  # the neighbour that has told of it last
     heard: float = 0.0
     in_part: bool = False
@@ -59,26 +66,46 @@ class ContactBook:
         self._own = own
         self._passable = passable
         self._known = {address: KnownBroker(address, to_join=True) for address in map(normal, join)}
+        self._own_address = ""
+
+    def begin(self, address: str) -> None:
+        """This is where others reach this broker: it asks nobody there."""
+        self._own_address = normal(address)
+        self._known.pop(self._own_address, None)
 
     def meet(
-        self, broker: str, address: str, now: float, *, told_by: str = "", distance: float = 0.0
+        self,
+        broker: str,
+        address: str,
+        now: float,
+        *,
+        told_by: str = "",
+        source: str = "",
+        distance: float = 0.0,
     ) -> KnownBroker | None:
-        """Somebody has told of a broker. Returns it, unless its address cannot be used."""
+        """Somebody has told of a broker, and says `told_by` that it is beside it, or the broker itself.
+
+        Returns the broker, unless its address cannot be used.
+        """
         if broker == self._own or not self._passable(address):
             return None
         address = normal(address)
+        secure = self._own_address.startswith(SECURE_SCHEME)
+        if address == self._own_address or (secure and not address.startswith(SECURE_SCHEME)):
+            return None
         known = self._known.get(address)
         if known is None:
             self._make_room(now)
-            known = self._known[address] = KnownBroker(address)
-        known.broker, known.told_by, known.heard, known.failures = broker, told_by, now, 0
+            known = self._known[address] = KnownBroker(address, broker, source=source or told_by)
+            if told_by == broker:
+                known.source = ""
+        if told_by == broker or not known.sure or known.broker == broker:
+            known.broker, known.told_by = broker, told_by
+            known.sure = known.sure or told_by == broker
+        known.heard, known.failures = now, 0
         if distance and (told_by == broker or not known.distance):
             known.distance = distance
         return known
-
-    def forget(self, address: str) -> None:
-        """Do not ask at this address any more."""
-        self._known.pop(normal(address), None)
 
     def untold(self, neighbour: str, but: Iterable[Contact] = ()) -> None:
         """A neighbour does not tell any more of whom it has told before, but for these."""
@@ -134,7 +161,9 @@ class ContactBook:
             if now - known.heard > FORGET_AFTER:
                 del self._known[known.address]
         if len(told) >= MOST_KNOWN:
-            del self._known[min(told, key=lambda known: known.heard).address]
+            [(source, _)] = Counter([known.source for known in told]).most_common(1)
+            theirs = [known for known in told if known.source == source]
+            self._known.pop(min(theirs, key=lambda known: known.heard).address, None)
 
     def contacts(self) -> list[Contact]:
         """All of them, as they can be told."""

@@ -25,7 +25,9 @@ Invariants:
    silent.
 4. Who takes a broker beyond its `degree` was told that nobody else would; a root may find a parent beyond it.
 5. Only those who have said a `Standing` are told anything that brokers without an overlay do not know.
-6. Whatever others tell is bounded, and is a hint: wrong sizes, addresses and suggestions cost attempts.
+6. Whatever others tell is bounded, and is a hint: wrong sizes, addresses and suggestions cost attempts. A look
+   has an end, and whoever has told of some who cannot be reached does not keep others from being asked.
+7. However fast neighbours change what they tell, others are told at a pace.
 """
 
 from __future__ import annotations
@@ -46,6 +48,7 @@ from palio.routing.overlay.contacts import GRANDPARENT, MET, PARENT, SIBLING, Co
 from palio.routing.overlay.effects import Dial, OverlayEvent
 from palio.routing.overlay.manager import OverlayStatistics, Refusal
 from palio.routing.overlay.settings import OverlaySettings, Passable, completed
+from palio.routing.pace import Pace
 
 TIMER = "overlay"
 # Why a link is refused: it would close a cycle; there are neighbours enough; the part that asks is the larger
@@ -58,6 +61,21 @@ GROWTH = 2.0
 # How many are asked in one look, and of those who were not reached lately (guesses: all who were near).
 MOST_ASKED = 24
 MOST_UNREACHED = 3
+# How many of them that the same broker has told of, and how many others that those who are full have named.
+# Once `MOST_UNREACHED` that somebody has told of did not answer, all others are asked first (guesses).
+MOST_OF_ONE = 8
+MOST_DETOURS = 16
+# As many times as its degree a broker has neighbours at the most, whoever insists (a guess).
+MOST_BEYOND = 4
+# No part counts as larger: far more than there will be, and far less than a number on the wire may be.
+MOST_BROKERS = 2**31
+# So many news, and so many suggestions, are passed on at once, and then one in so many seconds (guesses).
+NEWS_AT_ONCE = 8
+NEWS_EVERY = 0.5
+# So often our part may be doubted at once, and then once in each `look_every` (a guess).
+MOST_DOUBTS = 4
+# How long a name may be the one of before, because the newer one is still on its way (a guess).
+STALE_FOR = 5.0
 # How long the root of a smaller part has to ask for a link, before it is asked nevertheless (a guess).
 SUGGESTED_WITHIN = 2.0
 # How long somebody is waited for who has not answered at all, if another one would take us (a guess).
@@ -77,6 +95,8 @@ class OverlayLink(msgspec.Struct, eq=False):
     contacts: tuple[Contact, ...] = ()
     told: Nearby | None = None
     knows: bool = False
+    news: Pace = msgspec.field(default_factory=lambda: Pace(NEWS_AT_ONCE, NEWS_EVERY))
+    suggestions: Pace = msgspec.field(default_factory=lambda: Pace(NEWS_AT_ONCE, NEWS_EVERY))
 
 
 class Asking(msgspec.Struct, eq=False):
@@ -115,11 +135,18 @@ class TreeOverlay:
         self._links: dict[str, OverlayLink] = {}
         self._asking: Asking | None = None
         self._candidates: deque[KnownBroker] = deque()  # of the look that is under way
+        self._detours: deque[KnownBroker] = deque(maxlen=MOST_CONTACTS)  # who is asked before them
+        self._detoured = 0
+        self._in_vain: Counter[str] = Counter()  # who was not reached, by who has told of them
         self._asked: set[str] = set()  # addresses; each once, and those that are full once more
         self._full: list[KnownBroker] = []
         self._looks = False
         self._insists = False
         self._waits_for: KnownBroker | None = None  # whose root shall ask us
+        self._suggestions = Pace(NEWS_AT_ONCE, NEWS_EVERY)  # of brokers that ask
+        self._doubts = Pace(MOST_DOUBTS, settings.look_every)
+        self._owed_at: float | None = None  # when somebody is to be told something
+        self._stale: tuple[Component, dict[str, float]] = naming.component, {}  # who was above us, since when
         self._pause = FIRST_PAUSE
         self._look_at: float | None = None
         self._timer_at: float | None = None
@@ -139,7 +166,8 @@ class TreeOverlay:
 
     def _below(self) -> int:
         """How many brokers are on this side of the link to the parent."""
-        return 1 + sum([link.size for name, link in self._links.items() if name != self._naming.toward])
+        below = [link.size for name, link in self._links.items() if name != self._naming.toward]
+        return min(1 + sum(below), MOST_BROKERS)
 
     def _part_size(self) -> int:
         return self._below() if self._is_root else max(self._size, self._below())
@@ -171,18 +199,27 @@ class TreeOverlay:
         standing = hello.standing
         if standing is None or not standing.asks or link.asks:
             return None
-        if theirs in self._naming.path:
+        if self._was_above(theirs):
             return Refusal(LATER, f"{ours} was below {theirs} a moment ago.")
         contact = self._contact_of(link, standing)
-        if standing.insists:
+        if standing.insists and len(self._links) < MOST_BEYOND * self._settings.degree:
             return None
-        if self._is_smaller(standing, hello.component):
-            self._suggest(contact)
+        if not standing.insists and self._is_smaller(standing, hello.component):
+            if self._suggestions.takes(self._now()):
+                self._suggest(contact)
             return Refusal(SMALLER, f"{ours} is in a smaller part of the network, which is going to ask.")
         if len(self._links) >= self._settings.degree:
             reason = f"{ours} has {len(self._links)} neighbours, as many as it should have."
             return Refusal(FULL, reason, self._contacts(but=theirs))
         return None
+
+    def _was_above(self, broker: str) -> bool:
+        """Whether who asks may still be above us, as our name is not the newest; that does not last."""
+        if broker not in self._naming.path:
+            return False
+        if self._stale[0] != self._naming.component:
+            self._stale = self._naming.component, {}
+        return self._now() < self._stale[1].setdefault(broker, self._now()) + STALE_FOR
 
     def _is_smaller(self, standing: Standing, component: Component) -> bool:
         """Whether we shall ask who asks us. Among equals names decide, unless there is nothing to lose."""
@@ -216,11 +253,11 @@ class TreeOverlay:
         known = self._links[link.broker] = OverlayLink(now)
         if standing is not None:
             contact = self._contact_of(link, standing)
-            known.knows, known.size = True, max(1, standing.size)
+            known.knows, known.size = True, _counted(standing.size)
             known.address = contact.address if contact is not None else ""
             known.distance = contact.distance if contact is not None else 0.0
             if link.broker == self._naming.toward:
-                self._size = known.size + self._below()
+                self._size = min(known.size + self._below(), MOST_BROKERS)
             if standing.asks and not link.asks:
                 self._waits_for = None  # perhaps it was this one's part; otherwise there will be another look
                 self._counts["taken"] += 1
@@ -241,14 +278,14 @@ class TreeOverlay:
     def refused(self, link: NeighbourLink, goodbye: Goodbye) -> None:
         if not link.asks or self._asking is None or self._asking.broker != link.broker:
             return
-        asked = self._asking.known
+        asked, insisted = self._asking.known, self._asking.insists
         self._asking = None
         why = goodbye.why if goodbye.why in REASONS else TERMS
         self._refused[why] += 1
         self._tell(OverlayEvent("refused", link.broker, goodbye.reason))
         if why == CYCLE:
             asked.in_part = True
-        elif why == LATER:
+        elif why == LATER or (why == SMALLER and insisted):
             pass  # in the next look
         elif why == TERMS:
             asked.last = True
@@ -258,7 +295,10 @@ class TreeOverlay:
         elif why == FULL:
             self._full.append(asked)
             now, others = self._now(), goodbye.others
-            found = [self._book.meet(one.broker, one.address, now, distance=one.distance) for one in others]
+            found = [
+                self._book.meet(one.broker, one.address, now, source=link.broker, distance=one.distance)
+                for one in others
+            ]
             # Everyone chooses others of them, so that the tree does not grow on one side.
             for known in sorted([known for known in found if known is not None], key=self._chance):
                 if known not in self._full:
@@ -268,9 +308,10 @@ class TreeOverlay:
         return crc32(f"{self._broker} {known.broker or known.address}".encode())
 
     def _ask_next(self, known: KnownBroker) -> None:
-        if known in self._candidates:
-            self._candidates.remove(known)
-        self._candidates.appendleft(known)
+        for waiting in (self._candidates, self._detours):
+            if known in waiting:
+                waiting.remove(known)
+        self._detours.appendleft(known)
 
     def lost(self, link: NeighbourLink, message: LinkDown | Goodbye | None) -> None:
         now = self._now()
@@ -311,7 +352,8 @@ class TreeOverlay:
         """Our part is smaller: who is missing looks for us, and after a while we for them."""
         self._book.doubt()
         if self._look_at is None:
-            self._look_at = self._now() + self._settings.ask_within
+            self._look_at = max(self._now() + self._settings.ask_within, self._doubts.next)
+            self._doubts.takes(self._look_at)
 
     def closed_a_loop(self, link: NeighbourLink) -> None:
         self._counts["given up"] += 1
@@ -324,12 +366,13 @@ class TreeOverlay:
         if link is None:
             return
         if type(message) is Suggest:
-            self._suggest(message.contact)
+            if link.suggestions.takes(self._now()):
+                self._suggest(message.contact, neighbour)
             return
         assert type(message) is Nearby
         shrunk = message.size < link.size and neighbour != self._naming.toward
         link.contacts, link.parent = message.contacts, message.parent
-        link.size = min(max(1, message.size), 2**31)
+        link.size = _counted(message.size)
         now = self._now()
         self._book.untold(neighbour, but=message.contacts)
         for contact in message.contacts:
@@ -342,16 +385,19 @@ class TreeOverlay:
         elif shrunk and self._is_root:
             self._shrunk()
 
-    def _suggest(self, contact: Contact | None) -> None:
-        """The root of our part may ask this broker."""
+    def _suggest(self, contact: Contact | None, source: str = "") -> None:
+        """The root of our part may ask this broker, says a neighbour, or the broker itself."""
         if contact is None:
             return
         toward = self._naming.toward
         if toward is not None:
-            if toward in self._links and self._links[toward].knows and contact.broker != toward:
+            knows = toward in self._links and self._links[toward].knows
+            if knows and toward not in (contact.broker, source):
                 self._effects().append(Send(toward, Suggest(contact)))
             return
-        known = self._book.meet(contact.broker, contact.address, self._now(), distance=contact.distance)
+        known = self._book.meet(
+            contact.broker, contact.address, self._now(), source=source, distance=contact.distance
+        )
         if known is None or self._now() < known.asked + SUGGESTED_WITHIN:
             return  # it has just been asked, and who suggests it knows less
         known.in_part = False
@@ -371,10 +417,21 @@ class TreeOverlay:
         asking = self._asking
         if asking is None or asking.known.address != message.address or asking.broker:
             return
-        asking.known.failures += 1
+        self._is_in_vain(asking.known)
         self._asking = None
         self._refused["not reached"] += 1
         self._tell(OverlayEvent("not reached", asking.known.broker or message.address, message.reason))
+
+    def _is_in_vain(self, known: KnownBroker) -> None:
+        """Somebody does not answer. Whoever has told of several such is not believed before others are."""
+        known.failures += 1
+        source = known.source
+        self._in_vain[source] += 1
+        if source and self._in_vain[source] == MOST_UNREACHED:
+            waiting = [*self._detours, *self._candidates]
+            put_off = [one for one in waiting if one.source == source]
+            self._detours.clear()
+            self._candidates = deque([one for one in waiting if one not in put_off] + put_off)
 
     def dialled(self, link: NeighbourLink, address: str) -> bool:
         asking = self._asking
@@ -387,7 +444,7 @@ class TreeOverlay:
 
     def begin(self, address: str) -> None:
         self._address = self._settings.address or address
-        self._book.forget(self._address)
+        self._book.begin(self._address)
         self._begun = True
         self._become_root()
 
@@ -396,7 +453,7 @@ class TreeOverlay:
         self._timer_at = None
         asking = self._asking
         if asking is not None and now >= asking.since + self._settings.ask_within:
-            asking.known.failures += 1
+            self._is_in_vain(asking.known)
             self._asking = None
             self._refused["no answer"] += 1
             self._tell(OverlayEvent("not reached", asking.broker or asking.known.address, "no answer in time"))
@@ -426,6 +483,9 @@ class TreeOverlay:
     def _end_look(self) -> None:
         self._asking = self._waits_for = None
         self._candidates.clear()
+        self._detours.clear()
+        self._detoured = 0
+        self._in_vain.clear()
         self._full.clear()
         self._asked.clear()
         self._looks = self._insists = False
@@ -443,11 +503,15 @@ class TreeOverlay:
         if not self._looks:
             self._looks = True
             self._candidates.extend([one for one in self._chosen() if one not in self._candidates])
-        while self._candidates:
-            known = self._candidates.popleft()
+        while self._detours or self._candidates:
+            detours = bool(self._detours) and self._detoured < MOST_DETOURS
+            if not detours and not self._candidates:
+                break
+            known = (self._detours if detours else self._candidates).popleft()
             if known.address in self._asked and not self._insists:
                 continue
             if known.broker not in self._links and not known.in_part and known.broker != self._broker:
+                self._detoured += detours
                 self._ask(known)
                 return
         if self._full and not self._insists:
@@ -462,9 +526,15 @@ class TreeOverlay:
     def _chosen(self) -> list[KnownBroker]:
         """Whom to ask in this look."""
         found = self._book.candidates(self._links, self._now())
-        unreached = [known for known in found if known.failures]
-        skipped = unreached[MOST_UNREACHED:]
-        return [known for known in found if known not in skipped][:MOST_ASKED]
+        unreached, chosen = 0, []
+        of_one: Counter[str] = Counter()
+        for known in found:
+            unreached += known.failures > 0
+            of_one[known.source] += 1
+            is_one_more = known.source and of_one[known.source] > MOST_OF_ONE
+            if not is_one_more and not (known.failures and unreached > MOST_UNREACHED):
+                chosen.append(known)
+        return chosen[:MOST_ASKED]
 
     def _ask(self, known: KnownBroker, *, insists: bool = False) -> None:
         self._counts["asked"] += 1
@@ -489,6 +559,8 @@ class TreeOverlay:
         due = self._look_at
         if self._asking is not None:
             due = self._asking.since + self._settings.ask_within
+        if self._owed_at is not None:
+            due = self._owed_at if due is None else min(due, self._owed_at)
         if due is not None and due != self._timer_at:
             self._timer_at = due
             self._effects().append(SetTimer(TIMER, due))
@@ -503,15 +575,20 @@ class TreeOverlay:
         if self._is_root:
             if not self._size / _NOTABLE < below < self._size * _NOTABLE:
                 self._size = below
-        parent = toward or ""
+        parent, self._owed_at = toward or "", None
         for name, link in self._links.items():
             if not link.knows:
                 continue
             size = below if name == toward else self._size
             news = Nearby(self._contacts(but=name), parent, size)
-            if news != link.told:
+            if news == link.told:
+                continue
+            if link.news.takes(self._now()):
                 link.told = news
                 self._effects().append(Send(name, news))
+            else:
+                due = link.news.next
+                self._owed_at = due if self._owed_at is None else min(self._owed_at, due)
 
     def statistics(self) -> OverlayStatistics:
         counts = self._counts
@@ -536,3 +613,8 @@ class TreeOverlay:
             counts["repairs"],
             self._repair_seconds,
         )
+
+
+def _counted(size: int) -> int:
+    """A number of brokers that somebody has told, as far as it can be."""
+    return min(max(1, size), MOST_BROKERS)

@@ -238,11 +238,11 @@ class OverlayWorld:
 
     def _dial(self, broker: OverlayBroker, address: str) -> None:
         self.dialled += 1
-        other = self.by_address[address]
-        way = self._way(broker, other)
-        if not self.reaches(broker, other) or self._chance.random() < self._lost:
+        other = self.by_address.get(address)
+        if other is None or not self.reaches(broker, other) or self._chance.random() < self._lost:
             self.after(_UNANSWERED, self._not_reached, broker, broker.life, address, "It did not answer.")
         else:
+            way = self._way(broker, other)
             self.after(way, self._greet, broker, broker.life, other, way)
 
     def _not_reached(self, broker: OverlayBroker, life: int, address: str, reason: str) -> None:
