@@ -39,7 +39,7 @@ from palio.client.content import Content, Properties
 from palio.client.durable import DurableSubscription
 from palio.client.errors import NoEvent, SubscriptionEnded
 from palio.client.event import Content_co
-from palio.client.options import ClientStatistics
+from palio.client.options import LINK_WITHIN, ClientStatistics
 from palio.client.publishing import Confirmation
 from palio.client.replay import Survey
 from palio.client.replies import Watch as AsynchronousWatch
@@ -448,6 +448,23 @@ class Client:
     ) -> dict[str, Any]:
         """Let this broker leave its network for good, and tell how far it is. See `Client.leave`."""
         return self._worker.run(self._client.leave(do, to=to, parting=parting, timeout=timeout))
+
+    def add_link(
+        self,
+        address: str,
+        *,
+        kind: Literal["peer", "master", "below", "graph"] = "peer",
+        cost: float = 1.0,
+        if_allowed: bool = False,
+        timeout: float = LINK_WITHIN,
+    ) -> dict[str, Any]:
+        """Let this broker connect to another one, and keep the link. See `Client.add_link`."""
+        adding = self._client.add_link(address, kind=kind, cost=cost, if_allowed=if_allowed, timeout=timeout)
+        return self._worker.run(adding)
+
+    def remove_link(self, broker: str, *, timeout: float | None = None) -> dict[str, Any]:
+        """Let this broker end the link to a neighbour. See `Client.remove_link`."""
+        return self._worker.run(self._client.remove_link(broker, timeout=timeout))
 
     def forget_broker(self, broker: str, *, timeout: float | None = None) -> None:
         """Say that a broker is gone for good."""

@@ -417,3 +417,19 @@ def test_only_a_broker_that_was_heard_of_is_forgotten_and_only_on_purpose(comman
     result = command("forget", "nobody", "--yes")
     assert result.exit_code == 3
     assert "never heard of" in result.stderr
+
+
+def test_links_are_added_and_removed_by_hand(command, live, tmp_path):
+    with live_broker(tmp_path, "lucca") as other:
+        added = command("link", "add", other.server)
+        assert (added.exit_code, added.stdout) == (0, "")
+        assert "siena is linked with lucca, until it restarts." in added.stderr
+        again = command("link", "add", other.server)
+        assert (again.exit_code, "There is a link to lucca already." in again.stderr) == (3, True)
+        assert command("link", "add", other.server, "--if-allowed").stderr == ""
+        assert [row["name"] for row in lines(command("peers", "--json")) if row["name"]] == ["lucca"]
+        assert "siena has no link to lucca any more." in command("link", "remove", "lucca").stderr
+        nothing = command("link", "remove", "lucca")
+        assert (nothing.exit_code, "nothing was done" in nothing.stderr) == (0, True)
+        assert "has removed this link" in command("link", "add", live.server, "--server", other.server).stderr
+    assert command("link", "add", "host:99999").exit_code == 3

@@ -60,13 +60,13 @@ STOPPED = (
     "palio audit --store",
 )
 # These talk to a broker until they are stopped, which tests/cli/test_audit.py and tests/folders do; or until it
-# has stopped, which tests/live/test_leaving.py does.
-FOLLOWING = ("palio audit --follow", "palio files", "palio leave 127", "palio leave --to")
+# has stopped, which tests/live/test_leaving.py does; or let it talk to others, which test_looking.py does.
+FOLLOWING = ("palio audit --follow", "palio files", "palio leave 127", "palio leave --to", "palio link add")
 # These talk to a broker.
 TALKING = (
     *("pub", "sub", "advertise", "request", "reply", "replay", "backtest", "trace", "stats", "peers", "forget"),
     *("clients", "subs", "top", "dlq", "context", "config", "network status", "explain @", "token", "rights"),
-    *("journal", "audit", "family", "files", "doc", "overlay", "leave"),
+    *("journal", "audit", "family", "files", "doc", "overlay", "leave", "link"),
     "patterns -p examples/patterns.jsonl --timeout",
 )
 

@@ -25,6 +25,7 @@ ROOMS = {
         *("palio", "palio.broker.accounts", "palio.broker.limits"),
         "palio.routing.durable.leaving",
     ),
+    "overlay.md": ("palio.broker.dialling", "palio.broker.link_requests"),
     "store.md": ("palio", "palio.store"),
     "security.md": (
         *("palio", "palio.broker.accounts", "palio.broker.limits", "palio.broker.dialling"),

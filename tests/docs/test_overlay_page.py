@@ -40,8 +40,8 @@ def test_the_four_brokers_are_as_drawn(page, tmp_path, ports):
     text = page
     for shown, free in zip(named, ports, strict=True):
         text = text.replace(f"127.0.0.1:{shown}", f"127.0.0.1:{free}")
-    ups, asked = re.findall(r"<!-- executed -->\n```sh\n(.*?)\n```", text, re.DOTALL)
-    before, after = re.findall(r"```text\n(.*?)\n```", text, re.DOTALL)
+    ups, asked, removed = re.findall(r"<!-- executed -->\n```sh\n(.*?)\n```", text, re.DOTALL)
+    before, after, moved = re.findall(r"```text\n(.*?)\n```", text, re.DOTALL)
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PALIO_")}
     environment |= {"COLUMNS": "200", "XDG_CONFIG_HOME": str(tmp_path / "config")}
     processes = []
@@ -72,6 +72,8 @@ def test_the_four_brokers_are_as_drawn(page, tmp_path, ports):
         processes[1].kill()
         processes[1].wait()
         until_drawn(after)
+        assert run(removed, tmp_path / "said").wait(PATIENCE) == 0, (tmp_path / "said").read_text()
+        until_drawn(moved)
     finally:
         for process in processes:
             if process.poll() is None:

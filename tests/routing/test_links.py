@@ -56,7 +56,7 @@ def test_brokers_that_write_filters_in_different_forms_do_not_link():
         f"b writes filters in version 0 of their form, a in version {FORM}; "
         "run the same version of Palio at both."
     )
-    assert effects[:2] == [Send("b", Goodbye(reason, "terms")), CloseLink("b", reason)]
+    assert effects[:2] == [Send("b", Goodbye(reason, "terms")), CloseLink("b", reason, "terms")]
 
 
 def test_a_part_that_was_cut_off_can_be_joined_again_anywhere():

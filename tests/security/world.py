@@ -14,7 +14,7 @@ from palio.broker.settings import Security
 
 BROKERS = "brokers"
 ADMIN = "admin"
-EVERYTHING = ("inspect", "trace", "dlq", "journal", "forget", "peer")
+EVERYTHING = ("inspect", "trace", "dlq", "journal", "forget", "links", "peer")
 
 
 class World:

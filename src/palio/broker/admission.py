@@ -82,12 +82,13 @@ class Admission:
         known = self._registry.links.get(name)
         if known is None:
             return
+        own = self._settings.name
         if not connection.may_replace(known) or (connection.asks and self._is_neighbour(name)):
-            raise AlreadyLinked(name)
+            raise AlreadyLinked(name, own)
         # If both have dialled, the connection that the broker with the smaller name made is the one to keep.
-        keep_dialled = self._settings.name < name
+        keep_dialled = own < name
         if (known.peer is not None) == keep_dialled and (connection.peer is not None) != keep_dialled:
-            raise AlreadyLinked(name)
+            raise AlreadyLinked(name, own)
         known.end("Another connection takes the place of this one.")
 
     def greeted(self, connection: BrokerConnection, greet: Greet) -> None:

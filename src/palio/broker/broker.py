@@ -34,6 +34,7 @@ from palio.broker.inspection import Inspection
 from palio.broker.intake import Intake
 from palio.broker.invoking import Invoking
 from palio.broker.leave_requests import LeaveRequests
+from palio.broker.link_requests import LinkRequests
 from palio.broker.operations import OperationLog
 from palio.broker.registry import Registry
 from palio.broker.request_guard import RequestGuard
@@ -185,6 +186,7 @@ class BrokerServer:
         self.port = self._server.sockets[0].getsockname()[1]
         self.extensions.add(Auditing(self).extension())
         self.extensions.add(LeaveRequests(self).extension())
+        self.extensions.add(LinkRequests(self, self._dialling).extension())
         for extension in self.documents.extensions():
             self.extensions.add(extension)
         for install in self._installers:

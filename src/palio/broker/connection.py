@@ -33,7 +33,7 @@ from palio.model.filter import Filter
 from palio.protocol.conversation import SILENT, Conversation
 from palio.protocol.encoding import ABOUT_CONTENT, UnreadableMessage, decode, refusal_of, unread
 from palio.protocol.frames import GREETING_FRAME, FrameTooLarge
-from palio.protocol.greeting import PROTOCOL, Greet, Role, Welcome
+from palio.protocol.greeting import CONNECTION, PROTOCOL, Greet, Role, Welcome
 from palio.protocol.heartbeat import Bye, Heartbeat
 from palio.protocol.inquiries import Inspect
 from palio.protocol.invocations import Invoke
@@ -87,12 +87,21 @@ class BrokerConnection(asyncio.Protocol):
     """A connection of a broker that was accepted, or (with a `peer`) dialled."""
 
     def __init__(
-        self, broker: BrokerServer, peer: Peer | None = None, token: str | None = None, *, asks: bool = False
+        self,
+        broker: BrokerServer,
+        peer: Peer | None = None,
+        token: str | None = None,
+        *,
+        asks: bool = False,
+        added: asyncio.Future[str] | None = None,
     ) -> None:
         self.broker = broker
         self.peer = peer
         self.asks = asks  # whether the end that has dialled asks for the link, and may be refused
+        self.added = added  # by an operator, who waits for it to be in use
         self.was_linked = False
+        self.refusal: Refused | None = None  # what has ended it, if somebody has refused it
+        self.why = ""  # the same of a link, in a word, if a router has
         self._token = token
         self._border: tuple[Any, Border | None] = None, None
         self.role: Role | None = None
@@ -417,6 +426,7 @@ class BrokerConnection(asyncio.Protocol):
         elif kind is PublishDocuments:
             self.broker.documents.publishing.take(self, message, len(payload))
         elif kind is Bye or kind is Refused:
+            self.refusal = message if kind is Refused else None
             self.end(message.reason, quietly=True)
         elif kind is Greet:
             self._greeted(message)
@@ -470,8 +480,10 @@ class BrokerConnection(asyncio.Protocol):
         self._work_for(("link", self.name), LINK_WEIGHT)
         self.broker.admission.admit_peer(self, welcome.broker)
         self.go("greeted")
-        dialled = self.peer.address if self.asks else ""
-        self.broker.admission.linked(self, LinkUp(self.peer.kind, self.peer.cost, dialled))
+        by_hand = self.added is not None
+        dialled = self.peer.address if self.asks and not by_hand else ""
+        link_up = LinkUp(self.peer.kind, self.peer.cost, dialled, by_hand=by_hand)
+        self.broker.admission.linked(self, link_up)
 
     # Saying
 
@@ -567,6 +579,7 @@ class BrokerConnection(asyncio.Protocol):
         kind = "greet" if self.state is ConnectionState.CONNECTING else "connection"
         self.broker.operations.note(self, kind, self.address, problem=problem)
         self._conversation.refuse(problem)
+        self.refusal = Refused.of(CONNECTION, problem)
         self.end(str(problem), quietly=True)
 
     def _refuse_stranger(self, spoken: str) -> None:

@@ -45,6 +45,8 @@ from palio.routing.durable.effects import STORE_EFFECTS, Append, Hand, HasLeft, 
 from palio.routing.effects import CloseLink, Deliver, Effect, Reply, Send, SetTimer, SharedChanged, SharedReady
 from palio.routing.occurrences import StoreMessage
 from palio.routing.overlay.effects import SENTENCES, Dial, OverlayEvent
+from palio.routing.overlay.manager import REMOVED
+from palio.routing.overlay.settings import normal
 from palio.routing.router import Router
 
 if TYPE_CHECKING:
@@ -270,14 +272,21 @@ class EffectRunner:
     def _close_link(self, effect: CloseLink) -> None:
         connection = self._registry.links.pop(effect.broker, None)
         self._log.warning("A link cannot be used.", extra={"neighbour": effect.broker, "reason": effect.reason})
+        if effect.why == REMOVED:
+            self.dialling.forget_broker(effect.broker)
         if connection is not None:
+            connection.why = effect.why
+            if effect.why == REMOVED and connection.peer is not None and connection.added is None:
+                self.dialling.forget(normal(connection.peer.address))
             connection.end(effect.reason)
 
     def _dial(self, effect: Dial) -> None:
         self.dialling.once(effect)
 
     def _tell_of_overlay(self, event: OverlayEvent) -> None:
-        """Logs what the overlay has done."""
+        """Logs what has happened to a link, and lets who waits for one know that it is there."""
+        if event.what == "made" and (connection := self._registry.links.get(event.broker)) is not None:
+            self.dialling.made(connection)
         extra: dict[str, Any] = {"what": event.what, "broker": event.broker}
         if event.reason:
             extra["reason"] = event.reason

@@ -75,6 +75,7 @@ COMMANDS = {
         "network.broker_status", "Show the links of a broker to its neighbours, and those that cannot be made."
     ),
     "overlay": CommandEntry("network.overlay", "Draw how the brokers of a network are linked."),
+    "link": CommandEntry("network.link", "Add and remove links of a broker while it runs."),
     "clients": CommandEntry("network.broker_status", "Show the clients that are connected to a broker."),
     "subs": CommandEntry("network.subs", "Show subscriptions; end, pause, resume and move durable ones."),
     "top": CommandEntry(

@@ -18,6 +18,9 @@ UNSENT_LIMIT = 64 * 1024 * 1024
 # How much older than the newest an event may be where patterns are looked for, in seconds.
 DELAY = 2.0
 
+# Seconds that a broker takes at the most to find out whether it can have a link, and a little for the way.
+LINK_WITHIN = 15.0
+
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
     """The options of `connect`, which explains them. Times are in seconds."""

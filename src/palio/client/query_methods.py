@@ -15,6 +15,7 @@ from palio.client.errors import RequestRefused
 from palio.client.event import Event
 from palio.client.families import Families
 from palio.client.knowledge import current_document, current_documents
+from palio.client.options import LINK_WITHIN
 from palio.client.publishing import Confirmation
 from palio.client.replay import Replay, Survey, survey_of
 from palio.client.replies import Replies, Watch
@@ -293,6 +294,36 @@ class QueryMethods:
         """
         wish = {"do": do, "to": to, "parting": parting}
         told: dict[str, Any] = await self._session.invoke("network.leave", wish, timeout=timeout)
+        return told
+
+    async def add_link(
+        self,
+        address: str,
+        *,
+        kind: Literal["peer", "master", "below", "graph"] = "peer",
+        cost: float = 1.0,
+        if_allowed: bool = False,
+        timeout: float = LINK_WITHIN,
+    ) -> dict[str, Any]:
+        """Let this broker connect to the one at an address, and keep the link until it restarts; plain data.
+
+        What is told is the name of the `neighbour`, and whether anything has `changed`. Raises as
+        `RequestRefused`: `NotRunning`, `WrongLinkAddress`, `AlreadyLinked` (with the `broker`),
+        `CannotConnect`, and `LinkImpossible` with `why`, such as "cycle". With `if_allowed`, a link that is
+        there, or that how the network is forbids, is left as it is: the `reason` says so.
+        """
+        wish = {"do": "add", "broker": address, "kind": kind, "cost": cost, "if_allowed": if_allowed}
+        told: dict[str, Any] = await self._session.invoke("network.link", wish, timeout=timeout)
+        return told
+
+    async def remove_link(self, broker: str, *, timeout: float | None = None) -> dict[str, Any]:
+        """Let this broker end the link to a neighbour, which is named, or whose address is; plain data.
+
+        It is not made again before this broker restarts, at neither end, unless somebody adds it. If there is
+        no such neighbour, nothing is done (`changed`).
+        """
+        wish = {"do": "remove", "broker": broker}
+        told: dict[str, Any] = await self._session.invoke("network.link", wish, timeout=timeout)
         return told
 
     async def forget_broker(self, broker: str, *, timeout: float | None = None) -> None:

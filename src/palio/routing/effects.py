@@ -40,10 +40,14 @@ class Reply(msgspec.Struct, frozen=True, gc=False):
 
 
 class CloseLink(msgspec.Struct, frozen=True, gc=False):
-    """This link must not be used; the neighbour has been told, where it could be."""
+    """This link must not be used; the neighbour has been told, where it could be.
+
+    `why` says in a word what speaks against it, where there is one (`overlay.manager.REASONS`).
+    """
 
     broker: str
     reason: str
+    why: str = ""
 
 
 class SetTimer(msgspec.Struct, frozen=True, gc=False):

@@ -22,8 +22,9 @@ from palio.routing.effects import CloseLink, Send, SetTimer
 from palio.routing.inquiry_routing import InquiryRouting
 from palio.routing.links import COUNTERPART, NeighbourLink
 from palio.routing.occurrences import LinkDown, LinkUp, NotReached
-from palio.routing.overlay.manager import FixedLinks, Manager, Refusal
-from palio.routing.overlay.tree import CYCLE, LATER, TERMS, TreeOverlay
+from palio.routing.overlay.effects import OverlayEvent
+from palio.routing.overlay.manager import CYCLE, LATER, REMOVED, TERMS, FixedLinks, Manager, Refusal
+from palio.routing.overlay.tree import TreeOverlay
 from palio.routing.table import GRAPH
 from palio.routing.waves import PortProgress
 
@@ -51,6 +52,7 @@ class Neighbours:
         if core.durable is not None:
             self._others |= core.durable.link_handlers
         self._owing = False  # somebody the name of the part
+        self._removed: set[str] = set()  # brokers; by hand, since this one has begun
         self.overlay: Manager = FixedLinks()
         settings = core.configuration.overlay
         if settings.is_tree:
@@ -103,17 +105,38 @@ class Neighbours:
         self.overlay.on_timer()
         self.overlay.settle()
 
+    def remove(self, broker: str) -> None:
+        """An operator wants no link to this broker; there will be none until one wants it again."""
+        link = self._links.get(broker)
+        if link is None:
+            return
+        self._removed.add(broker)
+        self.overlay.bar(broker)
+        self._refuse(link, self._removal())
+        self.overlay.settle()
+
+    def _removal(self) -> Refusal:
+        ours = self._core.broker
+        return Refusal(
+            REMOVED, f"An operator has removed this link at {ours}; there it can be added again, too."
+        )
+
     # Links: their beginning
 
     def _link_up(self, broker: str, message: LinkUp) -> None:
         if broker in self._core.links:
             return
         link = self._core.links[broker] = NeighbourLink(broker, message.kind, message.cost, host=message.host)
+        if message.by_hand:
+            self._removed.discard(broker)
         if message.dialled:
             link.asks = self.overlay.dialled(link, message.dialled)
             if not link.asks:
                 self._refuse(link, Refusal(LATER, f"{self._core.broker} does not need this link any more."))
                 return
+        if broker in self._removed:
+            self._refuse(link, self._removal())
+            return
         if not message.asked:  # otherwise who asks says hello first
             self._say_hello(link)
 
@@ -145,6 +168,7 @@ class Neighbours:
         self._asking.link_gained()
         if self._core.durable is not None:
             self._core.durable.link_gained(link.broker)
+        self._core.effects.append(OverlayEvent("made", link.broker))
 
     def _objection(self, link: NeighbourLink, hello: peers.Hello) -> Refusal | None:
         """Why the link must not be used."""
@@ -209,14 +233,17 @@ class Neighbours:
     def _refuse(self, link: NeighbourLink, refusal: Refusal) -> None:
         """Refuse a link, or stop using it, and say why."""
         goodbye = peers.Goodbye(refusal.reason, refusal.why, refusal.others)
-        self._core.effects += [Send(link.broker, goodbye), CloseLink(link.broker, refusal.reason)]
+        self._core.effects += [
+            Send(link.broker, goodbye),
+            CloseLink(link.broker, refusal.reason, refusal.why),
+        ]
         if link.asks and not link.established:
             self.overlay.refused(link, goodbye)
         self._lost(link, None)
 
     def _on_goodbye(self, link: NeighbourLink, message: peers.Goodbye) -> None:
         message = msgspec.structs.replace(message, reason=message.reason[:_LONGEST_REASON])
-        self._core.effects.append(CloseLink(link.broker, message.reason))
+        self._core.effects.append(CloseLink(link.broker, message.reason, message.why))
         if not link.established:
             self.overlay.refused(link, message)
         self._lost(link, message)

@@ -36,7 +36,7 @@ class LinkUp(WireMessage, frozen=True):
     """`peer_connect`: messages can be exchanged with a broker from now on.
 
     `dialled` is the address that this broker has asked for a link by `Dial`; `asked` says that the other one
-    asks, from this `host`.
+    asks, from this `host`. A link `by_hand` is one that an operator here wants.
     """
 
     kind: LinkKind = LinkKind.PEER
@@ -44,6 +44,7 @@ class LinkUp(WireMessage, frozen=True):
     dialled: str = ""
     asked: bool = False
     host: str = ""
+    by_hand: bool = False
 
 
 class LinkDown(WireMessage, frozen=True):

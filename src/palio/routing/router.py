@@ -177,6 +177,14 @@ class Router:
         self._neighbours.begin(address)
         return effects
 
+    def remove_link(self, broker: str, now: float) -> list[Effect]:
+        """Removes the link to a neighbour, as an operator wants it. There is nothing to do for a stranger."""
+        core = self._core
+        effects = core.begin(now)
+        self._neighbours.remove(broker)
+        self._settle()
+        return effects
+
     def _set_scope(self, message: SetScope) -> None:
         if self._core.scopes.set(message):
             self._core.sessions.scope_changed(message.owner)

@@ -33,6 +33,7 @@ from palio.routing.durable.desk import DurableSettings
 from palio.routing.durable.effects import Hand, ReportForgotten, ReportGap, Trim
 from palio.routing.effects import CloseLink, Reply, Send, SetTimer
 from palio.routing.occurrences import Failed, LinkDown, LinkUp, Open
+from palio.routing.overlay.effects import OverlayEvent
 from palio.sim.faults.disk import Disk
 
 SETTINGS = DurableSettings(
@@ -162,6 +163,8 @@ class World:
                     self.note("forgotten", name, broker, why)
                 case Trim():
                     self.disks[name].write(effect)
+                case OverlayEvent():
+                    pass
                 case _:
                     self.stores[name].append(effect)
 

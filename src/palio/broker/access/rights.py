@@ -41,6 +41,7 @@ class Allowance(Enum):
     DLQ = "dlq"  # requeue and discard dead letters of others, and see those that one may subscribe to
     JOURNAL = "journal"  # trim the journal, and let it be kept for readers such as a lake
     FORGET = "forget"  # say that a broker is gone for good, or let it go
+    LINKS = "links"  # add and remove the links of a broker
     FAMILIES = "families"  # add, change and remove families of documents
     PATHS = "paths"  # have paths added to families by subscribing
     PEER = "peer"  # be a broker of the network

@@ -6,7 +6,7 @@
    somebody else tells much.
 3. Who was found to be in our own part need not be asked again until our part has changed (`in_part`).
 4. Who was not reached comes behind who was not tried as often, so that all have their turn; who has refused for
-   good, or cannot be relied on, comes last. Nobody is never asked.
+   good, or cannot be relied on, comes last. Nobody is never asked, but whose link an operator has removed.
 5. What a broker says of itself counts for more than what others say of it: they cannot rename it.
 6. Where this broker is reached by TLS, nobody is dialled without it because somebody has told so.
 """
@@ -26,6 +26,8 @@ from palio.routing.overlay.settings import Passable, normal
 
 # How many brokers are remembered beside those to join (a guess).
 MOST_KNOWN = 64
+# How many brokers are remembered whose links were removed by hand (a guess: more than anybody does by hand).
+MOST_BARRED = 1_024
 # A broker that nobody has heard of for so long is forgotten, in seconds (a guess: a day).
 FORGET_AFTER = 86_400.0
 # A link that was lost sooner counts against its broker; so many times, and it comes last for a while (guesses).
@@ -67,6 +69,7 @@ class ContactBook:
         self._passable = passable
         self._known = {address: KnownBroker(address, to_join=True) for address in map(normal, join)}
         self._own_address = ""
+        self._barred: dict[str, None] = {}  # brokers
 
     def begin(self, address: str) -> None:
         """This is where others reach this broker: it asks nobody there."""
@@ -107,6 +110,20 @@ class ContactBook:
             known.distance = distance
         return known
 
+    def bar(self, broker: str) -> None:
+        """Do not ask this broker any more: an operator, here or there, has removed the link."""
+        self._barred[broker] = None
+        if len(self._barred) > MOST_BARRED:
+            del self._barred[next(iter(self._barred))]
+
+    def unbar(self, broker: str) -> None:
+        """There is a link again."""
+        self._barred.pop(broker, None)
+
+    def is_barred(self, known: KnownBroker) -> bool:
+        """Whether an operator does not want it to be asked."""
+        return known.broker in self._barred
+
     def untold(self, neighbour: str, but: Iterable[Contact] = ()) -> None:
         """A neighbour does not tell any more of whom it has told before, but for these."""
         still = {contact.address for contact in but}
@@ -144,7 +161,9 @@ class ContactBook:
         found = [
             known
             for known in self._known.values()
-            if not known.in_part and known.broker not in inside and known.told_by not in inside
+            if not (known.in_part or self.is_barred(known))
+            and known.broker not in inside
+            and known.told_by not in inside
         ]
         return sorted(found, key=lambda known: self._order(known, now))
 

@@ -18,6 +18,7 @@ class Dial(msgspec.Struct, frozen=True, gc=False):
 
 # What can happen, and how an operator is told.
 SENTENCES: Final = {
+    "made": "A link is in use.",
     "joined": "This broker has a new parent.",
     "taken": "A broker has become a neighbour.",
     "refused": "A broker has refused a link.",

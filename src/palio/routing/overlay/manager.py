@@ -6,7 +6,7 @@ others make; `TreeOverlay` (see `tree`) finds links by itself.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -14,6 +14,20 @@ from palio.protocol.overlay import Contact, Standing
 from palio.protocol.peers import Goodbye, Hello
 from palio.routing.links import NeighbourLink
 from palio.routing.occurrences import LinkDown, NotReached
+
+# Why a link is refused: it would close a cycle; there are neighbours enough; the part that asks is the larger
+# one, and is going to be asked; the two are not to work together at all; an operator has removed it; or just
+# not now.
+CYCLE, FULL, SMALLER, TERMS, REMOVED, LATER = REASONS = (
+    "cycle",
+    "full",
+    "smaller",
+    "terms",
+    "removed",
+    "later",
+)
+# Those that say how the network is, or shall be: nothing is wrong with the two brokers.
+CONSTRAINTS: Final = frozenset((CYCLE, FULL, REMOVED))
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -75,6 +89,9 @@ class Manager(Protocol):
     def closed_a_loop(self, link: NeighbourLink) -> None:
         """A link is given up, as it has closed a loop."""
 
+    def bar(self, broker: str) -> None:
+        """An operator does not want a link to this broker: it is not asked, until there is one again."""
+
     def hear(self, neighbour: str, message: Any) -> None:
         """A neighbour tells something about the overlay."""
 
@@ -119,6 +136,9 @@ class FixedLinks:
         pass
 
     def closed_a_loop(self, link: NeighbourLink) -> None:
+        pass
+
+    def bar(self, broker: str) -> None:
         pass
 
     def hear(self, neighbour: str, message: Any) -> None:

@@ -46,14 +46,21 @@ from palio.routing.links import Naming, NeighbourLink
 from palio.routing.occurrences import LinkDown, NotReached
 from palio.routing.overlay.contacts import GRANDPARENT, MET, PARENT, SIBLING, ContactBook, KnownBroker
 from palio.routing.overlay.effects import Dial, OverlayEvent
-from palio.routing.overlay.manager import OverlayStatistics, Refusal
+from palio.routing.overlay.manager import (
+    CYCLE,
+    FULL,
+    LATER,
+    REASONS,
+    REMOVED,
+    SMALLER,
+    TERMS,
+    OverlayStatistics,
+    Refusal,
+)
 from palio.routing.overlay.settings import OverlaySettings, Passable, completed
 from palio.routing.pace import Pace
 
 TIMER = "overlay"
-# Why a link is refused: it would close a cycle; there are neighbours enough; the part that asks is the larger
-# one, and is going to be asked; the two are not to work together at all; or just not now.
-CYCLE, FULL, SMALLER, TERMS, LATER = REASONS = ("cycle", "full", "smaller", "terms", "later")
 # Seconds until a root looks again, and how it grows, up to the setting `look_every` (guesses: a moment in which
 # others notice, too, that somebody has died).
 FIRST_PAUSE = 0.5
@@ -251,6 +258,7 @@ class TreeOverlay:
         if link.kind is not LinkKind.PEER:
             return
         known = self._links[link.broker] = OverlayLink(now)
+        self._book.unbar(link.broker)
         if standing is not None:
             contact = self._contact_of(link, standing)
             known.knows, known.size = True, _counted(standing.size)
@@ -289,6 +297,8 @@ class TreeOverlay:
             pass  # in the next look
         elif why == TERMS:
             asked.last = True
+        elif why == REMOVED:
+            self._book.bar(link.broker)
         elif why == SMALLER:
             self._waits_for = asked
             self._look_at = self._now() + SUGGESTED_WITHIN
@@ -329,6 +339,8 @@ class TreeOverlay:
             self._counts["damped"] += 1
             self._tell(OverlayEvent("damped", link.broker))
         self._book.untold(link.broker)
+        if isinstance(message, Goodbye) and message.why == REMOVED:
+            self._book.bar(link.broker)
         if self._is_root and self._naming.component != self._named:  # it was the parent
             self._become_root()
             beside = {contact.broker: contact for contact in former.contacts}
@@ -358,6 +370,9 @@ class TreeOverlay:
     def closed_a_loop(self, link: NeighbourLink) -> None:
         self._counts["given up"] += 1
         self._tell(OverlayEvent("given up", link.broker, "it closed a loop"))
+
+    def bar(self, broker: str) -> None:
+        self._book.bar(broker)
 
     # What neighbours tell
 
@@ -510,7 +525,8 @@ class TreeOverlay:
             known = (self._detours if detours else self._candidates).popleft()
             if known.address in self._asked and not self._insists:
                 continue
-            if known.broker not in self._links and not known.in_part and known.broker != self._broker:
+            wanted = known.broker not in self._links and not self._book.is_barred(known)
+            if wanted and not known.in_part and known.broker != self._broker:
                 self._detoured += detours
                 self._ask(known)
                 return

@@ -40,6 +40,7 @@ from palio.routing.durable.leaving import CannotLeave
 from palio.routing.effects import CloseLink, Deliver, Reply, Send, SetTimer
 from palio.routing.facts import Facts
 from palio.routing.occurrences import Close, LinkDown, LinkUp, Open, Stored, StoreMessage
+from palio.routing.overlay.effects import OverlayEvent
 from palio.routing.router import Router
 from palio.sim.faults.company import Company
 from palio.sim.faults.disk import Disk
@@ -455,7 +456,7 @@ class World:
         elif kind is ReportForgotten:
             self.note(station.name, f"forgets {effect.broker}: {effect.why}")
             self.company.forgotten(station, effect)
-        elif kind is not Deliver:  # nobody here has a transient subscription
+        elif kind is not Deliver and kind is not OverlayEvent:  # nobody here has a transient subscription
             if kind is Trim:
                 check_trim(self, station, effect)
             elif kind is Spool and effect.filter is not None:

@@ -1,0 +1,186 @@
+"""An overlay that is changed while it runs: neighbours that come and go, by hand and by themselves."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+import palio
+from palio import testing
+from palio.broker.dialling import NotRunning
+from palio.broker.settings import Peer
+from palio.routing.overlay.settings import OverlaySettings
+from palio.testing.broker import Broker
+
+
+def neighbours(one: Broker) -> set[str]:
+    return set(one.running.router.neighbours())
+
+
+def dialled(one: Broker) -> set[str]:
+    return set(one.running._dialling._tasks)
+
+
+async def until_linked(one: Broker, other: Broker, *, linked: bool = True) -> None:
+    """Wait until both ends have, or have not, a link to each other."""
+    await one.until(lambda: (other.name in neighbours(one)) is linked)
+    await other.until(lambda: (one.name in neighbours(other)) is linked)
+
+
+def brokers(*names: str, tree: bool = False) -> list[Broker]:
+    overlay = OverlaySettings(kind="tree") if tree else OverlaySettings()
+    return [testing.broker(name=name, overlay=overlay) for name in names]
+
+
+@pytest.mark.parametrize("tree", [False, True])
+async def test_neighbourhood_is_symmetric_and_there_is_no_link_twice(tree):
+    one, other = brokers("one", "other", tree=tree)
+    async with one as first, other as second, palio.connect(first) as here, palio.connect(second) as there:
+        told = await here.add_link(second)
+        assert told == {"broker": "one", "neighbour": "other", "changed": True, "reason": ""}
+        await until_linked(one, other)
+        for client, address, name in ((here, second, "other"), (there, first, "one")):
+            with pytest.raises(palio.RequestRefused) as caught:
+                await client.add_link(address)
+            assert (caught.value.error, caught.value.broker) == ("AlreadyLinked", name)
+            assert str(caught.value) == f"There is a link to {name} already."
+        [row] = await here.inspect("peers")
+        assert (row["name"], row["state"]) == ("other", "live")
+        assert (await here.remove_link("other"))["changed"]
+        await until_linked(one, other, linked=False)
+        assert not dialled(one) | dialled(other)
+
+
+async def test_both_ends_that_are_told_at_the_same_time_have_one_link():
+    one, other = brokers("one", "other")
+    async with one as first, other as second, palio.connect(first) as here, palio.connect(second) as there:
+        adding = here.add_link(second, if_allowed=True), there.add_link(first, if_allowed=True)
+        told = await asyncio.gather(*adding, return_exceptions=True)
+        assert any(isinstance(one, dict) and one["changed"] for one in told), told
+        await until_linked(one, other)
+        [row] = [row for row in await here.inspect("peers") if row["name"]]
+        assert row["name"] == "other"
+
+
+async def test_a_link_by_hand_can_be_wrong_in_four_ways_and_close_a_cycle():
+    one, other, third = brokers("one", "other", "third")
+    async with one as first, other as second, third as last, palio.connect(first) as client:
+
+        async def refused(address: str) -> palio.RequestRefused:
+            with pytest.raises(palio.RequestRefused) as caught:
+                await client.add_link(address)
+            return caught.value
+
+        for wrong in ("", "host:99999", "127.0.0.1:0", "ws://127.0.0.1:7080", "a b:7070", "x" * 1_000):
+            problem = await refused(wrong)
+            assert problem.error == "WrongLinkAddress", wrong
+            assert str(problem).endswith((".", "TLS."))
+        await other.stop()
+        problem = await refused(second)
+        assert problem.error == "CannotConnect"
+        assert second in str(problem)
+        await other.start()
+        problem = await refused(first)
+        assert "cannot be its own neighbour" in str(problem)
+        await client.add_link(second)
+        assert (await refused(second)).broker == "other"
+        async with palio.connect(second) as there:
+            await there.add_link(last)
+        await third.until(lambda: "other" in neighbours(third))
+        assert (await refused(last)).why == "cycle"
+        assert dialled(one) == {second}, "what was refused is not kept"
+        told = await client.add_link(last, if_allowed=True)
+        assert not told["changed"]
+        assert "cycle" in told["reason"]
+        assert not (await client.add_link(second, if_allowed=True))["changed"]
+        with pytest.raises(palio.RequestRefused):  # which no constraint forbids
+            await client.add_link("127.0.0.1:1", if_allowed=True)
+        dialling = one.running._dialling
+        await one.stop()
+        with pytest.raises(NotRunning):
+            await dialling.add(Peer(last))
+
+
+async def test_removing_a_stranger_does_nothing():
+    one, other, third = brokers("one", "other", "third")
+    async with one as first, other as second, third as last, palio.connect(first) as client:
+        await client.add_link(second)
+        for stranger in ("nobody", "third", last, "127.0.0.1:1", "", "host:99999"):
+            assert not (await client.remove_link(stranger))["changed"]
+        assert neighbours(one) == {"other"}
+        assert (await client.remove_link(second))["neighbour"] == "other", "by its address, too"
+        await until_linked(one, other, linked=False)
+        assert (await client.add_link(last))["changed"], "others may be linked"
+
+
+async def test_an_added_link_is_kept_and_a_removed_one_is_not_made_again_until_it_is_added():
+    one, other = brokers("one", "other")
+    async with one as first, other as second, palio.connect(first) as client:
+        await client.add_link(second)
+        await until_linked(one, other)
+        await other.crash()
+        await one.until(lambda: not neighbours(one))
+        await other.start()
+        await until_linked(one, other)
+        async with palio.connect(second) as there:
+            await there.remove_link("one")
+            await until_linked(one, other, linked=False)
+            assert dialled(one) == set(), "who connects has heard that it shall not any more"
+            with pytest.raises(palio.RequestRefused, match="removed this link at other") as caught:
+                await client.add_link(second)
+            assert caught.value.why == "removed"
+            assert not (await client.add_link(second, if_allowed=True))["changed"]
+            await there.add_link(first)
+            await until_linked(one, other)
+
+
+async def test_a_link_of_the_settings_is_removed_too_until_the_restart():
+    one, other = brokers("one", "other")
+    async with one as first, other:
+        other.link_to(one)
+        await other.stop()
+        await other.start()
+        await until_linked(one, other)
+        async with palio.connect(first) as client:
+            await client.remove_link("other")
+        await until_linked(one, other, linked=False)
+        assert dialled(other) == set()
+        await other.stop()
+        await other.start()
+        await other.until(lambda: not dialled(other))
+        assert neighbours(one) == set(), "who has removed it refuses it"
+        await one.stop()
+        await one.start()
+        await other.stop()
+        await other.start()
+        await until_linked(one, other)
+
+
+async def test_who_has_neighbours_enough_gets_no_more_unless_it_must():
+    one, *others = [
+        testing.broker(name=name, overlay=OverlaySettings(kind="tree", degree=2)) for name in "abcd"
+    ]
+    async with one as first, others[0] as b, others[1] as c, others[2] as d, palio.connect(first) as client:
+        await client.add_link(b)
+        await client.add_link(c)
+        told = await client.add_link(d, if_allowed=True)
+        assert not told["changed"]
+        assert "as many as it should have" in told["reason"]
+        assert (await client.add_link(d))["changed"]
+
+
+async def test_a_broker_that_lost_its_parent_by_hand_finds_another_one():
+    tree = [testing.broker(name=name, overlay=OverlaySettings(kind="tree")) for name in "abc"]
+    a, b, c = tree
+    async with a as first, b as second, c as last:
+        async with palio.connect(second) as client:
+            await client.add_link(first)
+            await client.add_link(last)
+        await until_linked(a, b)
+        await until_linked(b, c)
+        async with palio.connect(last) as client:
+            await client.remove_link("b")
+        await until_linked(a, c)
+        assert neighbours(c) == {"a"}
+        assert neighbours(b) == {"a"}
