@@ -220,6 +220,7 @@ class BrokerServer:
             advertisements=settings.advertisements,
             merging_excess=settings.merging_excess,
             overlay=settings.overlay,
+            reconfiguration=settings.reconfiguration,
             hints=Hints.load(settings.hints) if settings.hints else None,
             durable=settings.delivery,
             incarnation=int(self.now()),

@@ -40,6 +40,7 @@ from palio.protocol.peers import LinkKind
 from palio.routing.configuration import Strategy
 from palio.routing.durable.desk import DurableSettings
 from palio.routing.overlay.settings import OverlayKind, OverlaySettings, Passable
+from palio.routing.reconfiguration.settings import Protocol, ReconfigurationSettings
 
 DEFAULT_FILE = "palio.toml"
 PREFIX = "PALIO_"
@@ -47,6 +48,8 @@ DEFAULT_HTTP_PORT = 7080
 
 # Flags that are not named after their settings.
 _FLAGS = {"peers": "--peer", "journal": "--no-journal", "security": "--authentication or another one"}
+# Tables of which one word says the most: which key that is, and the words.
+_SHORT = {"overlay": ("kind", get_args(OverlayKind)), "reconfiguration": ("protocol", get_args(Protocol))}
 # Settings that are one of a few words.
 _WORDS = ("sync", "strategy", "when_slow", "log_level", "log_format")
 
@@ -144,6 +147,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     hints: str = ""  # a file that says how frequent values are, for the index
     peers: tuple[Peer, ...] = ()
     overlay: OverlaySettings = OverlaySettings()
+    reconfiguration: ReconfigurationSettings = ReconfigurationSettings()
     heartbeat: Seconds = HEARTBEAT
     when_slow: WhenSlow = "drop-newest"
     limits: Limits = Limits()
@@ -211,8 +215,8 @@ class Gathered(msgspec.Struct, frozen=True):
 
     def add(self, key: str, value: Any, origin: str) -> None:
         """Something that is said later, and so wins; of a table, only what it says is replaced."""
-        if key == "overlay" and isinstance(value, str):  # its kind, and nothing else
-            value = {"kind": value}
+        if key in _SHORT and isinstance(value, str):
+            value = {_SHORT[key][0]: value}
         known = self.values.get(key)
         if isinstance(known, dict) and isinstance(value, dict):
             self.values[key] = known | value
@@ -427,7 +431,7 @@ def _from_text(key: str, text: str, name: str) -> Any:
     """The value of an environment variable: TOML if the setting is no text, so that numbers can be said."""
     if Settings.__annotations__[key] == "str" or key in _WORDS:
         return text
-    if key == "overlay" and text in get_args(OverlayKind):
+    if key in _SHORT and text in _SHORT[key][1]:
         return text
     if key == "peers":
         return [{"address": one.strip()} for one in text.split(",") if one.strip()]

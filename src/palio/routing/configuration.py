@@ -11,6 +11,7 @@ from palio.matching.hints import Hints
 from palio.model.errors import PalioError
 from palio.routing.durable.desk import DurableSettings
 from palio.routing.overlay.settings import OverlaySettings
+from palio.routing.reconfiguration.settings import ReconfigurationSettings
 
 # A notification that has made more hops than this is in a loop, or in a network larger than any we know of.
 DEFAULT_HOP_LIMIT = 4_096
@@ -46,6 +47,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     `hints` tell the index how frequent values are before it has seen any.
     `durable` turns on journals and durable subscriptions, at all brokers of a network or at none.
     `overlay` says whether this broker chooses its links itself, and how; each broker of a network for itself.
+    `reconfiguration` says what becomes of the rows of a lost link; each broker of a network for itself.
     `patient` lets work that has no hurry wait for `Router.work`, instead of doing it at once.
     """
 
@@ -59,6 +61,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     hints: Hints | None = None
     durable: DurableSettings | None = None
     overlay: OverlaySettings = OverlaySettings()
+    reconfiguration: ReconfigurationSettings = ReconfigurationSettings()
     patient: bool = False
 
     def __post_init__(self) -> None:

@@ -15,6 +15,9 @@ all is what matters, so an entry is looked at again only where a count began or 
 advertisements too: what overlaps an advertisement is covered only by what overlaps it as well, so a port that
 attracts an entry attracts all above it.
 
+A port that does not see all sources (`reconfiguration.sight`) is not counted: what lies above an entry there is
+looked at.
+
 Which filters cover each other comes from an order (`matching.order`) that routers of one process may share
 (`facts`). Each table holds a reference to the nodes that it uses.
 """
@@ -78,6 +81,16 @@ class Covering(Identity[Coverable]):
             if port is not None and port in self._wanted_on(entry):
                 return (port,)
         return ()
+
+    def _reaches(self, entry: TableEntry[Coverable], port: Port) -> bool:
+        if not self._wanted_in_sight(entry, port):
+            return False
+        above = self.entries_at(entry.place.ancestors())
+        return not any(self._wanted_in_sight(upper, port) for upper in above)
+
+    def _look_again(self, entry: TableEntry[Coverable]) -> None:
+        super()._look_again(entry)
+        self.unsettled.update(dict.fromkeys(self.entries_at(entry.place.descendants())))
 
 
 def _count(entry: TableEntry[Coverable], excluded: Port | None, change: int) -> bool:

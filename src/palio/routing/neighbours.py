@@ -1,14 +1,14 @@
 """Links to neighbours: the handshake, what comes on a link, and how it ends.
 
 A link is used once both ends have said hello and found that they go together; then each sends the other what
-it has to know, as an update like any other. When a link goes, all that came on it is dropped, and what that
-means for others follows from the tables. (That is the simplest of the protocols for a changing network;
-another one would decide in `_drop` when rows are dropped.) Which links are wanted is for the `overlay` to say.
+it has to know, as an update like any other. When a link goes, all that came on it is dropped, at once or by
+and by as `reconfiguration` says; what that means for others follows from the tables. Which links are wanted is
+for the `overlay` to say.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -25,6 +25,7 @@ from palio.routing.occurrences import LinkDown, LinkUp, NotReached
 from palio.routing.overlay.effects import OverlayEvent
 from palio.routing.overlay.manager import CYCLE, LATER, REMOVED, TERMS, FixedLinks, Manager, Refusal
 from palio.routing.overlay.tree import TreeOverlay
+from palio.routing.reconfiguration.parking import Reconfiguration
 from palio.routing.table import GRAPH
 from palio.routing.waves import PortProgress
 
@@ -53,6 +54,7 @@ class Neighbours:
             self._others |= core.durable.link_handlers
         self._owing = False  # somebody the name of the part
         self._removed: set[str] = set()  # brokers; by hand, since this one has begun
+        self.reconfiguration = Reconfiguration(core)
         self.overlay: Manager = FixedLinks()
         settings = core.configuration.overlay
         if settings.is_tree:
@@ -271,20 +273,12 @@ class Neighbours:
             return
         self._core.forwarding.takes_all.pop(name, None)
         self._core.tables.close_port(name)
-        self._core.deferred.add(("link", name), self._dropping(link))
         progress = self._core.waves.ports.pop(name, None)
+        self.reconfiguration.link_lost(link)
         if progress is not None:
             self._core.end_waves([wave.effect for wave in progress.abandon()])
         if self._core.naming.lose(name):
             self._spread_name(None)
-
-    def _dropping(self, link: NeighbourLink) -> Iterator[None]:
-        for number in list(link.rows):
-            self._filters.drop(link.rows, (number,), link.broker)
-            yield
-        for number in list(link.advertisements):
-            self._advertisements.drop(link.advertisements, (number,), link.broker)
-            yield
 
     # Links: the name of the part that they connect
 

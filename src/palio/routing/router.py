@@ -29,6 +29,9 @@ from palio.routing.neighbours import NAMES, Neighbours
 from palio.routing.occurrences import Message, PublishPart, StoreMessage
 from palio.routing.overlay.manager import OverlayStatistics
 from palio.routing.overlay.tree import TIMER as OVERLAY
+from palio.routing.reconfiguration.parking import TIMER as RECONFIGURATION
+from palio.routing.reconfiguration.parking import ReconfigurationStatistics
+from palio.routing.reconfiguration.settings import ReconfigurationSettings
 from palio.routing.scopes import SetScope, owner_of
 from palio.routing.shared import SharedRecords, SharedStatistics
 from palio.routing.sharing import TIMER as SHARING
@@ -185,6 +188,10 @@ class Router:
         self._settle()
         return effects
 
+    def reconfigure(self, settings: ReconfigurationSettings) -> None:
+        """Use other settings, from the next link on that is lost or made."""
+        self._neighbours.reconfiguration.settings = settings
+
     def _set_scope(self, message: SetScope) -> None:
         if self._core.scopes.set(message):
             self._core.sessions.scope_changed(message.owner)
@@ -205,6 +212,8 @@ class Router:
             self._neighbours.on_timer()
         elif name == NAMES:
             self._neighbours.tell_names()
+        elif name == RECONFIGURATION:
+            self._neighbours.reconfiguration.on_timer()
         elif core.durable is not None:
             core.durable.on_timer(name)
         if core.durable is not None:
@@ -248,6 +257,10 @@ class Router:
     def overlay(self) -> OverlayStatistics:
         """How this broker is linked with the others, and what it took to be."""
         return self._neighbours.overlay.statistics()
+
+    def reconfiguration(self) -> ReconfigurationStatistics:
+        """What became of the rows of lost links."""
+        return self._neighbours.reconfiguration.statistics()
 
     def interest(self) -> dict[str, list[Filter]]:
         """What each broker of the graph wants; this broker's entry is what it has told the others."""

@@ -18,12 +18,17 @@ Invariants between calls of `settle`:
 
 With advertisements, an entry of the filters' table is wanted on a port only if an advertisement that came on
 that port overlaps it. `partners` holds, for each entry, those of the other table that it overlaps.
+
+While rows of lost links are parked, a port that has come since does not see these (`reconfiguration.sight`).
+For such a port it is decided one entry at a time what it is told; for all others nothing is different.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any, Final, Generic, NamedTuple, TypeAlias, TypeVar
+
+from palio.routing.reconfiguration.sight import Sight
 
 Port: TypeAlias = str
 Ports: TypeAlias = tuple[Port, ...]
@@ -129,6 +134,7 @@ class Table(Generic[Item]):
         self._one_from: dict[Port, Sources] = {}
         self._latest = 0
         self.unsettled: dict[TableEntry[Item], None] = {}
+        self.sight = Sight()
 
     # Sources come and go
 
@@ -138,6 +144,7 @@ class Table(Generic[Item]):
         entry = self._entries.get(place)
         if entry is None:
             return self._enter(item, place, Sources({holder: None}, _NOBODY, _NOBODY)), True
+        self._show(entry)
         sources = self._own_sources(entry)
         if not sources.holders:
             sources.holders = {}
@@ -159,6 +166,7 @@ class Table(Generic[Item]):
             if broker is not None:
                 sources = Sources(_NOBODY, sources.ports, {broker: 1})
             return self._enter(item, place, sources), True
+        self._show(entry)
         sources = self._own_sources(entry)
         sources.ports = {**sources.ports, port: sources.ports.get(port, 0) + 1}
         if broker is not None:
@@ -181,11 +189,21 @@ class Table(Generic[Item]):
             _count_down(sources.brokers, broker)
         return self._source_lost(entry)
 
+    def park(self, entry: TableEntry[Item], port: Port, parked: Port) -> None:
+        """A row that came on a port, which is closed, is from now on one of a port where rows are parked."""
+        sources = self._own_sources(entry)
+        ports = dict(sources.ports)
+        _count_down(ports, port)
+        ports[parked] = ports.get(parked, 0) + 1
+        sources.ports = ports
+        self._source_changed(entry)
+
     # Ports open and close
 
     def open_port(self, port: Port, *, attracts_all: bool = False) -> None:
         """Rows are sent on this port from now on; with `attracts_all`, whatever is advertised there."""
         self._ports[port] = None
+        self.sight.open(port)
         self._all_but.clear()
         if attracts_all:
             self._attracts_all[port] = None
@@ -195,12 +213,32 @@ class Table(Generic[Item]):
         """The port is gone, and all that was sent there forgotten. What came on it is dropped row by row."""
         if port in self._ports:
             del self._ports[port]
+            self.sight.close(port)
             self._all_but.clear()
             self._attracts_all.pop(port, None)
             # What has just left is still to be told, but not on this port.
             for entry in (*self._entries.values(), *self.unsettled):
                 if port in entry.sent:
                     entry.sent = tuple([other for other in entry.sent if other != port])
+
+    def hold_back(self, port: Port, places: Iterable[Any]) -> None:
+        """The port, which is about to be opened, is not told of these before they get another source."""
+        self.sight.hold_back(port, places)
+
+    def release(self, port: Port) -> None:
+        """Nothing is held back from the port any more."""
+        for entry in self.entries_at(self.sight.held_back.get(port, ())):
+            self._look_again(entry)
+        self.sight.release(port)
+
+    def _show(self, entry: TableEntry[Item]) -> None:
+        """The entry gets another source: it is not held back any more."""
+        if self.sight.held_back and self.sight.show(entry.place):
+            self._look_again(entry)
+
+    def _look_again(self, entry: TableEntry[Item]) -> None:
+        """What ports with a sight of their own are told of the entry, and because of it, may have changed."""
+        self.unsettled[entry] = None
 
     # What to send
 
@@ -218,10 +256,20 @@ class Table(Generic[Item]):
             # What is told does not depend on the order in which others, who share the facts, came to know them.
             for entry in sorted(dirty, key=_rank) if len(dirty) > 1 else dirty:
                 targets = () if entry.sources is _NO_SOURCES else self._targets(entry)
+                if self.sight.limited:
+                    targets = self._targets_in_sight(entry, targets)
                 if targets is not entry.sent:
                     moves.append(_retarget(entry, targets))
         dirty.clear()
         return self._told(moves) if moves else _SETTLED
+
+    def _targets_in_sight(self, entry: TableEntry[Item], targets: Ports) -> Ports:
+        """The targets, where those ports that do not see all sources are decided by what they see."""
+        limited = self.sight.limited
+        seeing = [port for port in targets if port not in limited]
+        if entry.sources is not _NO_SOURCES:
+            seeing += [port for port in limited if self._reaches(entry, port)]
+        return entry.sent if set(seeing) == set(entry.sent) else tuple(seeing)
 
     def _told(self, moves: list[Move[Item]]) -> Settled[Item]:
         """What ports are to be told when entries move."""
@@ -265,6 +313,10 @@ class Table(Generic[Item]):
         """The ports on which an entry that has sources shall be sent."""
         return ()
 
+    def _reaches(self, entry: TableEntry[Item], port: Port) -> bool:
+        """Whether an entry that has sources shall be sent on a port, for what this one sees of all entries."""
+        return False
+
     def _entered(self, entry: TableEntry[Item]) -> None:
         """Handles a new entry, which has its first source."""
 
@@ -293,10 +345,14 @@ class Table(Generic[Item]):
         entry = self._entries[place] = TableEntry(item, place, self._latest, sources)
         self.unsettled[entry] = None
         self._entered(entry)
+        if self.sight.limited:
+            self._look_again(entry)
         return entry
 
     def _source_changed(self, entry: TableEntry[Item]) -> None:
         sources = entry.sources
+        if self.sight.limited:
+            self._look_again(entry)
         before, excluded = sources.excluded, sources.only_port()
         if excluded != before:
             sources.excluded = excluded
@@ -316,6 +372,8 @@ class Table(Generic[Item]):
 
     def _leave(self, entry: TableEntry[Item], before: Port | None) -> None:
         self.unsettled[entry] = None
+        if self.sight.limited:
+            self._look_again(entry)
         self._left(entry, before)
 
     def _wanted_on(self, entry: TableEntry[Item]) -> Ports:
@@ -330,6 +388,14 @@ class Table(Generic[Item]):
         for partner in entry.partners:
             attracted |= dict.fromkeys(partner.sources.ports)
         return tuple([port for port in attracted if port in self._ports and port != excluded])
+
+    def _wanted_in_sight(self, entry: TableEntry[Item], port: Port) -> bool:
+        """Whether the entry is for a port that does not see all sources, and may be published there."""
+        if not self.sight.sees(port, entry.place, entry.sources.holders, entry.sources.ports):
+            return False
+        if not self._by_partners or port in self._attracts_all:
+            return True
+        return any(port in partner.sources.ports for partner in entry.partners)
 
 
 def _retarget(entry: TableEntry[Item], targets: Ports) -> Move[Item]:
@@ -360,6 +426,9 @@ class Identity(Table[Item]):
 
     def _targets(self, entry: TableEntry[Item]) -> Ports:
         return self._wanted_on(entry)
+
+    def _reaches(self, entry: TableEntry[Item], port: Port) -> bool:
+        return self._wanted_in_sight(entry, port)
 
 
 class Simple(Identity[Item]):

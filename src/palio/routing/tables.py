@@ -114,6 +114,12 @@ class Side(Generic[Item]):
             if gone:
                 self._left(entry)
 
+    def park(self, rows: Rows[Item], port: Port, parked: Port) -> None:
+        """Rows that came on a port, which is closed, count from now on as parked there."""
+        self.table.sight.park(parked)
+        for entry in rows.values():
+            self.table.park(entry, port, parked)
+
     def _entered(self, entry: TableEntry[Item]) -> None:
         if self.noticed is not None:
             self.noticed(entry, 1)
@@ -175,6 +181,16 @@ class Tables:
         """The port is gone; what came on it is dropped by the owner of the rows."""
         self.filters.table.close_port(port)
         self.advertisements.table.close_port(port)
+
+    def park(self, rows: Rows[Filter], advertisements: Rows[Advertisement], port: Port, parked: Port) -> None:
+        """What came on a port, which is closed, counts from now on as parked there."""
+        self.filters.park(rows, port, parked)
+        self.advertisements.park(advertisements, port, parked)
+
+    def unpark(self, parked: Port) -> None:
+        """All that was parked there is dropped."""
+        self.filters.table.sight.unpark(parked)
+        self.advertisements.table.sight.unpark(parked)
 
     def is_settled(self) -> bool:
         """Whether ports have been told everything."""

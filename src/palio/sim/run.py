@@ -18,6 +18,7 @@ from palio.protocol.requests import Advertise, Subscribe
 from palio.routing.configuration import Configuration, Strategy
 from palio.routing.facts import Facts
 from palio.routing.occurrences import Open, SubscriberMessage
+from palio.routing.reconfiguration.settings import ReconfigurationSettings
 from palio.routing.router import Router
 from palio.sim.clients import ClientStep, Phase, Script, Step
 from palio.sim.metrics import measure
@@ -97,6 +98,7 @@ def prepare(
         strategy=Strategy(scenario.strategy),
         advertisements=scenario.advertisements,
         merging_excess=scenario.merging_excess,
+        reconfiguration=ReconfigurationSettings(protocol=scenario.reconfiguration),
     )
 
     def router(name: str) -> Router:

@@ -19,6 +19,7 @@ from typing import Any, Generic, TypeVar, get_args
 
 import msgspec
 
+from palio.routing.reconfiguration.settings import Protocol
 from palio.sim.run import simulate, without_collections
 from palio.sim.scenario import AnyScenario, Scenario, Shape, StrategyName, Topology
 
@@ -69,6 +70,7 @@ def drawn(seed: int) -> Scenario:
         batch=chance.choice((1, 3)),
         haste=chance.choice((1.0, 5.0, 20.0)),
         ready=chance.random() < 0.8,
+        reconfiguration=Random(f"reconfiguration {seed}").choice(get_args(Protocol)),
         **combination(seed),
     )
 

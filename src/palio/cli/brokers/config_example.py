@@ -83,6 +83,12 @@ EXAMPLE = """\
 #networks = ["127.0.0.0/8", "::1/128", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"]
 #address = ""
 
+# What becomes of what a neighbour wants when the link to it is lost (docs/reconfiguration.md). protocol:
+# strawman (it is dropped at once), deferred (it is parked for so many seconds: defer).
+#[reconfiguration]
+#protocol = "strawman"
+#defer = 3.0
+
 # What nobody may exceed: bytes of a frame; connections, in all, of one machine and of one principal;
 # subscriptions of one client; attributes of an event; characters of a filter; events that a client may publish
 # in a second (0: any number); bytes that wait for a slow client, for a neighbour, and for the disk; seconds

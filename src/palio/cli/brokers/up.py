@@ -68,6 +68,9 @@ def up(
     overlay: Annotated[
         str | None, option("KIND", "fixed: links are those of --peer. tree: brokers find each other.")
     ] = None,
+    reconfiguration: Annotated[
+        str | None, option("PROTOCOL", "When subscriptions of a lost link go: strawman (at once), deferred.")
+    ] = None,
     strategy: Annotated[
         str | None, option("NAME", "How interest spreads: covering, merging, identity, simple, flooding.")
     ] = None,
@@ -125,6 +128,7 @@ def up(
         "sync": sync,
         "peers": [_peer(one) for one in peer] if peer else None,
         "overlay": _given(kind=overlay, join=_addresses(join)),
+        "reconfiguration": reconfiguration,
         "strategy": strategy,
         "advertisements": advertisements,
         "hints": hints,

@@ -1,0 +1,25 @@
+"""Which protocol reconfigures tables, and its times. Beside each default stands where it comes from."""
+
+from __future__ import annotations
+
+from typing import Literal, TypeAlias
+
+import msgspec
+
+from palio.model.amounts import SecondsOrNone
+
+Protocol: TypeAlias = Literal["strawman", "deferred"]
+
+
+class ReconfigurationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Each broker of a network may have its own."""
+
+    protocol: Protocol = "strawman"
+    # Seconds for which the rows of a lost link are parked; none: they are dropped at once. (The 3 seconds of
+    # the protocol's authors; repairs take one to three, see docs/overlay.md.)
+    defer: SecondsOrNone = 3.0
+
+    @property
+    def parks_for(self) -> float:
+        """Seconds for which rows are parked."""
+        return 0.0 if self.protocol == "strawman" else self.defer

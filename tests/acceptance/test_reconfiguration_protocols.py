@@ -1,0 +1,152 @@
+"""The reconfigurable overlay: what its list of atomic tests says of the protocols, by their numbers there."""
+
+import pytest
+
+from tests.routing.harness import Bench
+from tests.routing.reconfiguration.scenes import (
+    LATER,
+    SOON,
+    TREE,
+    Scene,
+    counted,
+    died,
+    replaced,
+    rows,
+    settings,
+    subscribed,
+    tree_world,
+)
+
+PROTOCOLS = ("strawman", "deferred")
+PARKING = PROTOCOLS[1:]
+STAR = (("a", "b"), ("b", "c"), ("b", "d"), ("d", "e"))
+P = "x > 5"
+
+
+def cut_at(world, *link):
+    """A link is lost; what is said in the next second is over."""
+    world.cut(*link)
+    world.run(world.now + 1.0)
+
+
+def test_1_strawman_a_lost_link_takes_back_everything_heard_there():
+    world = tree_world(STAR)
+    subscribed(world, ("a", "p"), ("a", "q"), ("c", "p"))
+    cut_at(world, "a", "b")
+    assert rows(world)["d"] == {("b", "p")}
+    assert counted(world) == (0, 4)  # q to three brokers, and p to the one that has it
+
+
+def test_1_strawman_a_new_link_is_told_every_pattern():
+    world = tree_world((*STAR, ("x", "y")))
+    subscribed(world, ("a", "p"), ("c", "q"))
+    world.link("b", "x")
+    world.run()
+    assert rows(world)["x"] == {("b", "p"), ("b", "q")}
+
+
+def test_2_the_first_goes_to_all_the_second_to_the_first_and_later_ones_to_nobody():
+    bench = Bench("m", "n", "o", strategy="identity")
+    assert list(bench.hear("m", add=P)) == ["n", "o"]
+    assert list(bench.hear("n", add=P)) == ["m"]
+    assert list(bench.hear("o", add=P)) == []
+    assert list(bench.hear("o", remove=P)) == []
+    assert list(bench.hear("n", remove=P)) == ["m"]
+    assert sorted(bench.hear("m", remove=P)) == ["n", "o"]
+
+
+def test_3_timed_deferral_adds_at_once_and_takes_back_after_three_seconds():
+    world = tree_world(TREE, "deferred")
+    subscribed(world, ("E", "p"), ("D", "p"))
+    began = world.now
+    world.cut("A", "B")
+    world.after(SOON, world.link, "C", "D")
+    world.run(began + 2.9)
+    assert counted(world) == (4, 0)
+    world.run(began + 3.2)
+    assert counted(world) == (4, 3)
+
+
+@pytest.mark.parametrize("protocol", PARKING)
+def test_4_no_timeout_is_strawman(protocol):
+    for wait in (SOON, LATER):
+        scene = Scene(TREE, [("E", "p"), ("D", "p"), ("A", "q")], ("A", "B"), ("A", "G"))
+        (said, tables), (written, expected) = replaced(scene, "strawman", wait)
+        world = tree_world(TREE, protocol, defer=0.0)
+        subscribed(world, *scene.wanted)
+        world.cut("A", "B")
+        world.after(wait, world.link, "A", "G")
+        world.run()
+        assert counted(world) == said == written
+        assert rows(world) == tables == expected
+
+
+@pytest.mark.parametrize("protocol", PARKING)
+def test_5_parked_entries_are_hidden_from_new_links(protocol):
+    world = tree_world((*STAR, ("x", "y")), protocol)
+    subscribed(world, ("a", "p"), ("c", "q"))
+    world.cut("a", "b")
+    world.link("b", "x")
+    world.run(world.now + 1.0)
+    assert rows(world)["x"] == {("b", "q")}
+
+
+@pytest.mark.parametrize("protocol", PARKING)
+def test_6_a_leaf_cleans_up_at_once_and_tells_nothing_on_its_new_link(protocol):
+    world = tree_world(STAR, protocol)
+    subscribed(world, ("a", "p"), ("e", "q"))
+    world.cut("d", "e")
+    assert world.routers["e"].statistics().filters == 1
+    world.after(SOON, world.link, "c", "e")
+    world.run()
+    assert rows(world)["c"] == {("b", "p"), ("e", "q")}
+    assert world.routers["e"].reconfiguration().parked == 0
+
+
+@pytest.mark.parametrize("wait", [SOON, LATER])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_13_tables_are_those_of_a_tree_that_is_built_anew(protocol, wait):
+    wanted = [("E", "p"), ("D", "p"), ("A", "q"), ("G", "r")]
+    (_, tables), _ = replaced(Scene(TREE, wanted, ("A", "B"), ("C", "D")), protocol, wait)
+    fresh = tree_world([link for link in TREE if link != ("A", "B")] + [("C", "D")])
+    subscribed(fresh, *wanted)
+    assert tables == rows(fresh)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_14_figure_6_adds_four_entries_and_removes_five(protocol):
+    before = tree_world(TREE)
+    scene = Scene(TREE, [("E", "p"), ("D", "p")], ("A", "B"), ("C", "D"))
+    subscribed(before, *scene.wanted)
+    (_, tables), _ = replaced(scene, protocol, SOON)
+    old = {(name, *row) for name, has in rows(before).items() for row in has}
+    new = {(name, *row) for name, has in tables.items() for row in has}
+    assert new - old == {("E", "F", "p"), ("F", "C", "p"), ("C", "D", "p"), ("D", "C", "p")}
+    assert old - new == {("A", "B", "p"), ("B", "A", "p"), ("E", "A", "p"), ("G", "B", "p"), ("D", "G", "p")}
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_14_figure_12_a_broker_dies_and_its_children_find_other_links(protocol):
+    links = (("A", "X"), ("X", "B"), ("X", "C"), ("A", "D"), ("C", "c1"), ("B", "b1"))
+    wanted = [("c1", "s1"), ("C", "s2"), ("D", "s3"), ("A", "s4"), ("b1", "s5")]
+    routers, written = died(Scene(links, wanted, "X", (("D", "C"), ("A", "B"))), protocol, SOON)
+    assert routers == written
+
+
+@pytest.mark.parametrize("protocol", PARKING)
+def test_17_other_timeouts_count_from_the_next_reconfiguration_on(protocol):
+    world = tree_world(STAR, protocol)
+    subscribed(world, ("a", "p"), ("c", "q"))
+    began = world.now
+    world.cut("a", "b")
+    world.routers["b"].reconfigure(settings(protocol, defer=9.0))
+    world.cut("c", "b")
+    world.run(began + 3.5)
+    assert rows(world)["d"] == {("b", "q")}
+    world.run(began + 9.5)
+    assert rows(world)["d"] == set()
+
+
+def test_18_the_protocol_is_a_setting():
+    for protocol in PROTOCOLS:
+        assert tree_world(STAR, protocol).routers["b"].reconfiguration().protocol == protocol

@@ -1,0 +1,83 @@
+"""What brokers say when a link is replaced, counted against the protocols as they were written down."""
+
+from __future__ import annotations
+
+import pytest
+
+from palio.routing.reconfiguration.parking import Reconfiguration
+from palio.routing.table import Table
+from tests.routing.reconfiguration.pseudocode import DEFERRED, STRAWMAN
+from tests.routing.reconfiguration.scenes import EXTENDED, LATER, SOON, TREE, Scene, drawn, imagined, replaced
+from tests.slices import sliced
+
+PROTOCOLS = (STRAWMAN, DEFERRED)
+OLD = ("A", "B")
+ED, AT_A, AT_G = (("E", "p"), ("D", "p")), (("A", "p"),), (("G", "p"),)
+
+# What the pseudocode says in all, and without what the receiver has been told already or never was: sent when
+# everything is at rest again, and with the new link at the same moment.
+WRITTEN = {
+    "A": (TREE, ED, ("C", "D"), {STRAWMAN: ("4/3", "4/3"), DEFERRED: ("4/3", "4/3")}),
+    "B": (TREE, AT_A, ("C", "D"), {STRAWMAN: ("3/2", "7/6"), DEFERRED: ("7/6", "7/6")}),
+    "shared": (TREE, ED, ("A", "G"), {STRAWMAN: ("4/3", "4/3"), DEFERRED: ("3/1", "3/1")}),
+    "extended, shared": (EXTENDED, AT_G, ("A", "G"), {STRAWMAN: ("8/7", "8/7"), DEFERRED: ("2/1", "2/1")}),
+    "extended": (EXTENDED, AT_G, ("C", "D"), {STRAWMAN: ("8/7", "9/8"), DEFERRED: ("6/5", "6/5")}),
+}
+CASES = [(name, protocol) for name, case in WRITTEN.items() for protocol in case[3]]
+
+
+@pytest.mark.parametrize(("name", "protocol"), CASES)
+def test_the_pseudocode_says_what_its_table_says(name, protocol):
+    links, wanted, new, written = WRITTEN[name]
+    said = []
+    for wait in (LATER, 0.0):
+        net = imagined(links, protocol, wanted)
+        net.replace(OLD, new, wait)
+        net.run()
+        said.append(f"{net.said['SUB']}/{net.said['UNSUB']}")
+    assert tuple(said) == written[protocol]
+
+
+@pytest.mark.parametrize("wait", [SOON, LATER])
+@pytest.mark.parametrize(("name", "protocol"), CASES)
+def test_brokers_say_what_the_pseudocode_says_but_nothing_twice(name, protocol, wait):
+    links, wanted, new, _ = WRITTEN[name]
+    routers, written = replaced(Scene(links, wanted, OLD, new), protocol, wait)
+    assert routers == written
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("seed", sliced(range(400), 40))
+def test_brokers_of_random_trees_say_what_the_pseudocode_says(seed, protocol):
+    scene, wait = drawn(seed)
+    routers, written = replaced(scene, protocol, wait)
+    assert routers == written, (seed, scene, wait)
+
+
+# Faults that are planted
+
+
+def found(protocol):
+    """Seeds of which the pseudocode shows that something is wrong."""
+    different = []
+    for seed in range(20):
+        scene, wait = drawn(seed)
+        routers, written = replaced(scene, protocol, wait)
+        if routers != written:
+            different.append(seed)
+    return different
+
+
+def test_rows_that_are_parked_for_ever_are_found(monkeypatch):
+    monkeypatch.setattr(Reconfiguration, "on_timer", lambda self: None)
+    assert found(DEFERRED)
+
+
+def test_rows_that_are_dropped_at_once_are_found(monkeypatch):
+    monkeypatch.setattr(Reconfiguration, "_park", lambda self, link, seconds: self._drop_now(link))
+    assert found(DEFERRED)
+
+
+def test_parked_rows_that_new_neighbours_are_told_of_are_found(monkeypatch):
+    monkeypatch.setattr(Table, "_targets_in_sight", lambda self, entry, targets: targets)
+    assert found(DEFERRED)
