@@ -141,6 +141,7 @@ def test_brokers_that_are_away_are_named_so_that_they_can_be_forgotten(command, 
                 await asyncio.sleep(0.01)
 
         live.do(linked())
+        assert command("peers", "--whole", "30s").exit_code == 0
         assert "lucca" not in [
             row["name"] for row in lines(command("peers", "--json")) if row["state"] == "away"
         ]
@@ -151,6 +152,8 @@ def test_brokers_that_are_away_are_named_so_that_they_can_be_forgotten(command, 
 
     live.do(left())
     assert [row["name"] for row in lines(command("peers", "--json")) if row["state"] == "away"] == ["lucca"]
+    assert command("peers", "--whole", "0s").exit_code == 1
+    assert command("peers", "--whole", "soon").exit_code == 3
     shown = command("peers").stdout
     assert "Away: lucca. `palio forget NAME`" in shown
     assert "No links." in shown

@@ -24,6 +24,7 @@ from palio.model import (
 from palio.model.formulas import functions, residual, writing
 from palio.model.patterns import checking, variants
 from palio.model.patterns.policies import POLICIES
+from tests.docs.filter_examples import blocks, check_filters
 
 RELATIONS = ("does not cover", "covers", "does not overlap", "overlaps")
 
@@ -33,22 +34,8 @@ def page(root) -> str:
     return (root / "docs" / "filters.md").read_text()
 
 
-def blocks(page: str, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
-
-
 def test_every_filter_selects_what_the_page_says(page):
-    found = blocks(page, "filter")
-    assert len(found) > 25
-    for block in found:
-        text, *cases = block.splitlines()
-        f = Filter.parse(text)
-        assert cases, text
-        for case in cases:
-            answer, content = case.split(maxsplit=1)
-            n = Notification.from_json(content)
-            assert f.matches(n) is {"yes": True, "no": False}[answer], f"{text} on {content}"
-            assert bool(f.explain(n)) is f.matches(n)
+    assert check_filters(page) > 25
 
 
 def test_every_relation_holds(page):

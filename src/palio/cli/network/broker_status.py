@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterable
 from contextlib import suppress
 from typing import Annotated, Any
 
+import typer
 from rich.table import Column, Table
 
-from palio.cli.program.connecting import Server, ask, connected, run
-from palio.cli.program.dressing import flag
-from palio.cli.program.terminal import help_epilog, output_console, plural, printable, write_json
+from palio.cli.program.connecting import NoBroker, Server, ask, connected, run
+from palio.cli.program.dressing import flag, option
+from palio.cli.program.terminal import ExitCode, help_epilog, output_console, plural, printable, write_json
 from palio.model.amounts import brief_span, size_text
 from palio.model.errors import PalioError
+from palio.model.moments import parse_span
 
 EPILOGS = {
     "stats": help_epilog("palio stats", "palio stats --json"),
-    "peers": help_epilog("palio peers", "palio peers --json"),
+    "peers": help_epilog("palio peers", "palio peers --json", "palio peers --whole 1s"),
     "clients": help_epilog("palio clients", "palio clients --json"),
 }
 AWAY = "away"
+NO_LINK = "no link"
+_LOOK_AGAIN = 0.2  # seconds: brief beside the start of a broker, which takes about one
 OLDER = "came back older"
 AsJson = Annotated[bool, flag("--json", "JSON lines.")]
 
@@ -78,15 +83,30 @@ def events_of(router: dict[str, Any]) -> dict[str, int]:
     }
 
 
-def peers(server: Server = None, as_json: AsJson = False) -> None:
+def peers(
+    server: Server = None,
+    as_json: AsJson = False,
+    whole: Annotated[
+        str | None, option("SPAN", "Wait so long, at most, until nobody is away and every link is there.")
+    ] = None,
+) -> None:
     """Show the links of a broker to its neighbours, and those that cannot be made.
 
     Who sends more than the broker takes has to wait, for so long so far.
     Brokers of the network that were heard of and do not answer now are away:
     journals keep what they may need until they are back, or forgotten. Journals
     that came back older than they were are named, with what may be missing.
+
+    With --whole it waits for a network in which nobody is missing, also while
+    the broker starts, and exits with 1 if the time is over before.
     """
-    rows, gaps = run(_peers(server))
+    rows, gaps = run(_peers(server) if whole is None else _whole_peers(server, parse_span(whole)))
+    _show_peers(rows, gaps, as_json=as_json)
+    if whole is not None and not _is_whole(rows):
+        raise typer.Exit(ExitCode.NO)
+
+
+def _show_peers(rows: list[dict[str, Any]], gaps: list[dict[str, Any]], *, as_json: bool) -> None:
     if as_json:
         for row in [*rows, *[{"state": OLDER, "name": gap["origin"]} | gap for gap in gaps]]:
             write_json(row)
@@ -119,14 +139,34 @@ def _gap_sentence(gap: dict[str, Any]) -> str:
 async def _peers(server: str | None) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Links, and brokers of the network that do not answer; and journals that came back older."""
     async with connected(server, connect_timeout=5.0, reconnect=False) as client:
-        rows: list[dict[str, Any]] = await client.inspect("peers", timeout=5.0)
-        gaps = await client.inspect("gaps", timeout=5.0)
         missing: tuple[str, ...] = ()
         with suppress(PalioError):  # it keeps no journal, or whoever asks may not know
             missing = (await client.journals(timeout=5.0)).missing
+        rows: list[dict[str, Any]] = await client.inspect("peers", timeout=5.0)
+        gaps = await client.inspect("gaps", timeout=5.0)
     linked = {row["name"] for row in rows}
     away = [{"name": name, "state": AWAY, "address": ""} for name in missing if name not in linked]
     return rows + away, gaps if isinstance(gaps, list) else []  # of a broker that does not know the question
+
+
+async def _whole_peers(server: str | None, seconds: float) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """What `_peers` says once the network is whole, or at the end of the time."""
+    until = time.monotonic() + seconds
+    while True:
+        left = until - time.monotonic()
+        try:
+            found = await _peers(server)
+        except NoBroker:
+            if left <= _LOOK_AGAIN:
+                raise
+        else:
+            if left <= _LOOK_AGAIN or _is_whole(found[0]):
+                return found
+        await asyncio.sleep(_LOOK_AGAIN)
+
+
+def _is_whole(rows: list[dict[str, Any]]) -> bool:
+    return all(row["state"] not in (AWAY, NO_LINK) for row in rows)
 
 
 def clients(server: Server = None, as_json: AsJson = False) -> None:
