@@ -35,6 +35,7 @@ EXTREME = [
     'a has like "x_!%" escape "!"' + ' or b has regex "a+" and c has "Kß" ignoring case',
     'a has not in ("x", 5) and not b has not starts with "q" or int c has not > 5',
     'a has not "K" ignoring case or not a has not "k"',
+    'a has not "" ignoring case or b has "" ignoring case',
     'a has in network "2001:db8::/32" or not b in network "::/0"',
     NEGATED, GLOBS, EITHER, BOTH, MANY,
 ]  # fmt: skip

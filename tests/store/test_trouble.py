@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import event
+from sqlalchemy import event, make_url
 
 from palio.model.filter import Filter
 from palio.routing.durable.effects import Append, Read, SaveFact, Spool, Trim
@@ -283,6 +283,22 @@ def test_what_is_half_open_and_anothers_stays_anothers(
         with pytest.raises(StoreInUse):
             Driven(database)
         assert driven.do(append(2, 2)) == [Stored(2)]
+
+
+def test_who_ends_in_order_has_let_go_before(database: str) -> None:
+    """Whoever opens the store then does not depend on when the server notices that a connection ended."""
+    one, another = Postgresql(make_url(database), "full"), Postgresql(make_url(database), "full")
+    seen = []
+
+    def ending(connection: Any, record: Any) -> None:
+        another.lock("b")
+        seen.append(connection.closed)
+
+    one.lock("b")
+    event.listen(one.engine, "close", ending)
+    one.unlock()
+    another.unlock()
+    assert seen == [False]
 
 
 def test_brokers_share_a_database(database: str) -> None:

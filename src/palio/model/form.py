@@ -511,7 +511,7 @@ def _read_element(written: Any, *, within: bool = False) -> Constraint:
             _wrong("a question about elements has no values.")
         operand = tuple([_read_scalar(value) for value in operand])
     elif operator == IGNORING_CASE:
-        operand = _read_variants(operand)
+        operand = _read_variants(operand) if operand != [] else ()  # an element may be empty
     elif operator != "not":
         operand = _read_scalar(operand)
     return Constraint(operator, operand, None if demanded is None else Kind(demanded))

@@ -20,6 +20,7 @@ import os
 import secrets
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from sqlalchemy import URL, Connection, create_engine, event, text
@@ -37,6 +38,7 @@ CONNECT_SECONDS = 5
 # How long the server may take to end a connection; after that it is away, as far as we are concerned.
 END_SECONDS = 10.0
 _PAUSE = 0.05
+_ALONE = "alone"  # what a connection is told to be that has the lock
 _LOCKS = 0x50414C49  # "PALI": the first of the two numbers of our advisory locks
 _SCHEMA_LOCK = 0
 
@@ -108,6 +110,13 @@ class Postgresql(Backend):
                     cursor.execute("SET synchronous_commit = off")
             connection.commit()
 
+        @event.listens_for(self.engine, "close")
+        def closing(connection: Any, record: Any) -> None:
+            # The server notices a closed connection a moment later, and lets go of its lock only then.
+            if record.info.get(_ALONE) and not connection.broken:
+                with suppress(connection.Error):
+                    connection.execute("SELECT pg_advisory_unlock_all()")
+
     def lock(self, broker: str) -> None:
         self._broker = broker
         try:
@@ -158,6 +167,7 @@ class Postgresql(Backend):
                 connection.commit()
                 time.sleep(_PAUSE)
             connection.commit()
+            connection.info[_ALONE] = True
         except BaseException:
             connection.close()
             raise
