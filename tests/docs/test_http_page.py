@@ -71,7 +71,8 @@ def test_every_command_says_what_the_page_says(page, root, environment, tmp_path
                 deadline = time.monotonic() + 30
                 while lives(found := said(command)) != lives(printed.strip()):
                     # A stream ends after a moment, in which a machine that is busy may not have come to it.
-                    assert "wait=" in command and time.monotonic() < deadline, f"{command}\n{found}"
+                    assert "wait=" in command, f"{command}\n{found}"
+                    assert time.monotonic() < deadline, f"{command}\n{found}"
                 checked += 1
             assert checked > 12
             assert hook.stdout.readline() == 'order.created 19 {"price":99}\n'
