@@ -184,3 +184,23 @@ async def test_a_broker_that_lost_its_parent_by_hand_finds_another_one():
         await until_linked(a, c)
         assert neighbours(c) == {"a"}
         assert neighbours(b) == {"a"}
+
+
+async def test_who_stops_looks_for_nobody():
+    one, other, third = brokers("one", "other", "third", tree=True)
+    async with (
+        one as first,
+        other as second,
+        third,
+        palio.connect(first) as here,
+        palio.connect(second) as there,
+    ):
+        await here.add_link(second)
+        await until_linked(one, other)
+        await there.add_link(third.address)
+        await until_linked(other, third)
+        stopping = other.running
+        await stopping.stop()
+        await one.until(lambda: neighbours(one) == {"third"})
+        assert not stopping._dialling._asking
+        assert not one.running.statistics().refused | third.running.statistics().refused

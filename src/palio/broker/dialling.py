@@ -164,7 +164,9 @@ class Dialling:
     # Once
 
     def once(self, effect: Dial) -> None:
-        """Connect once, for the overlay, which is told if nothing comes of it."""
+        """Connect once, for the overlay, which is told if nothing comes of it. Who stops has no use for it."""
+        if not self._is_running:
+            return
         task = asyncio.get_running_loop().create_task(self._ask(Peer(effect.address)))
         self._asking.add(task)
         task.add_done_callback(self._asking.discard)
