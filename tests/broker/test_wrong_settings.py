@@ -149,3 +149,12 @@ def test_a_table_of_the_environment_leaves_the_rest_of_the_files_table(tmp_path)
     file.write_text('[security]\ncertificate = "c.pem"\nkey = "k.pem"\n')
     security = load(str(file), environment={"PALIO_SECURITY": "{authentication = true}"}).security
     assert (security.authentication, security.certificate, security.key) == (True, "c.pem", "k.pem")
+
+
+def test_others_are_told_no_name_of_a_broker(tmp_path):
+    file = tmp_path / "palio.toml"
+    file.write_text('[overlay]\naddress = "broker.example:7070"\n')
+    with pytest.raises(WrongSetting, match=r"write an address of this machine, as 10\.0\.0\.7\."):
+        load(str(file))
+    file.write_text('[overlay]\naddress = "[fd00::7]:7070"\n')
+    assert load(str(file)).overlay.address == "[fd00::7]:7070"

@@ -13,6 +13,7 @@ import socket
 import tomllib
 from collections.abc import Mapping
 from functools import cache
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -302,6 +303,14 @@ def checked(given: Mapping[str, Any], origins: Mapping[str, str], file: str) -> 
             split_address(address)
         except ValueError as problem:
             raise WrongSetting(f"$.{path}", _origin(path, origins, file), str(problem)) from None
+    if settings.overlay.address:
+        try:
+            ip_address(split_address(settings.overlay.address)[0])
+        except ValueError:
+            reason = (
+                "Others may resolve a name to somebody else; write an address of this machine, as 10.0.0.7."
+            )
+            raise WrongSetting("$.overlay.address", _origin("overlay.address", origins, file), reason) from None
     try:
         Passable(settings.overlay.networks)
     except ValueError as problem:

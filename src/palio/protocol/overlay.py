@@ -34,7 +34,8 @@ class Standing(msgspec.Struct, frozen=True):
     """Who says hello: where it can be reached, and how many brokers its part has.
 
     Who `asks` for the link made the name of its own part, and takes the name of the other one. Who `insists`
-    has found nobody who would take it without exceeding a limit. `distance` is what it has measured.
+    has found nobody who would take it without exceeding a limit. `distance` is what it has measured. The
+    `network` has a name where operators have given it one: those of different names do not link.
     """
 
     address: _Address
@@ -42,6 +43,7 @@ class Standing(msgspec.Struct, frozen=True):
     asks: bool = False
     insists: bool = False
     distance: Moment = 0.0
+    network: BrokerName = ""
 
 
 class Nearby(WireMessage, frozen=True):

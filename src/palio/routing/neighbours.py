@@ -84,7 +84,7 @@ class Neighbours:
         else:
             self._others[kind](source, message)
         if kind in _ABOUT_LINKS or source not in self._links:
-            self.overlay.settle()
+            self._settle_overlay()
         return True
 
     def _handle_about_links(self, kind: type, message: Any, source: str) -> bool:
@@ -94,18 +94,22 @@ class Neighbours:
             self.overlay.not_reached(message)
         else:
             return False
-        self.overlay.settle()
+        self._settle_overlay()
         return True
 
     def begin(self, address: str) -> None:
         """The broker can be reached at this address, and looks for neighbours if it is to."""
         self.overlay.begin(address)
-        self.overlay.settle()
+        self._settle_overlay()
 
     def on_timer(self) -> None:
         """It is time for the overlay to look again."""
         self.overlay.on_timer()
+        self._settle_overlay()
+
+    def _settle_overlay(self) -> None:
         self.overlay.settle()
+        self._core.waves.hold(self.overlay.is_seeking())
 
     def remove(self, broker: str) -> None:
         """An operator wants no link to this broker; there will be none until one wants it again."""
@@ -115,7 +119,7 @@ class Neighbours:
         self._removed.add(broker)
         self.overlay.bar(broker)
         self._refuse(link, self._removal())
-        self.overlay.settle()
+        self._settle_overlay()
 
     def _removal(self) -> Refusal:
         ours = self._core.broker
@@ -276,7 +280,7 @@ class Neighbours:
         progress = self._core.waves.ports.pop(name, None)
         self.reconfiguration.link_lost(link)
         if progress is not None:
-            self._core.end_waves([wave.effect for wave in progress.abandon()])
+            self._core.waves.begin_anew(progress.abandon())
         if self._core.naming.lose(name):
             self._spread_name(None)
 

@@ -7,6 +7,9 @@ asks each port whose latest update is not confirmed yet, and waits for the answe
 with its other ports before it answers. On a tree the waiting only goes outward, so it ends. Nothing is asked
 where nothing is outstanding, so what is covered by rows that are confirmed is ready at once.
 
+Where a broker looks for a link, as it has just begun or lost one, its waves wait until that look is over:
+whoever is behind the link that it finds shall know, too, before anybody is told that the whole network does.
+
 A wave ends in an effect that was decided when it began: an answer to a client, or to a neighbour; or in news
 for another part of the broker.
 """
@@ -14,11 +17,12 @@ for another part of the broker.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
-from palio.routing.effects import Effect
+from palio.routing.effects import Effect, Send
 from palio.routing.table import Port
 
 
@@ -73,6 +77,8 @@ class Waves:
     def __init__(self) -> None:
         self.ports: dict[Port, PortProgress] = {}
         self.beginning: list[tuple[Wave, Port | None]] = []
+        self._holding = False
+        self._held: list[tuple[Wave, Port | None]] = []
 
     def begin(self, effect: Any, source: Port | None) -> Wave:
         """A wave over all ports but the source, as soon as the ports have been told what there is to tell."""
@@ -84,10 +90,27 @@ class Waves:
         """Whether the port has to be asked to confirm the update that it gets now, or without one."""
         return any(source != port for _, source in self.beginning)
 
+    def begin_anew(self, waves: Iterable[Wave]) -> None:
+        """Waves that waited for a link that is lost: they end, unless another one is looked for."""
+        for wave in waves:
+            self.beginning.append((wave, wave.effect.broker if isinstance(wave.effect, Send) else None))
+
+    def hold(self, holding: bool) -> None:
+        """Whether a link is looked for; those that have waited for it begin anew when it is not any more."""
+        if self._holding and not holding:
+            for wave, _ in self._held:
+                wave.missing -= 1
+            self.beginning += self._held
+            self._held.clear()
+        self._holding = holding
+
     def launch(self) -> list[Effect]:
         """All ports have been told and asked. Returns the effects of the waves that need not wait."""
         effects: list[Effect] = []
         for wave, source in self.beginning:
+            if self._holding:
+                wave.missing += 1
+                self._held.append((wave, source))
             for port, progress in self.ports.items():
                 if port != source and progress.outstanding:
                     progress.wait(wave)

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 
 import msgspec
 
-from palio.sim.overlay.oracle import parts
+from palio.sim.overlay.oracle import links_beside, parts, reached
 from palio.sim.overlay.script import OverlayScenario
 from palio.sim.overlay.world import OverlayBroker, OverlayWorld
 
@@ -37,7 +37,7 @@ class OverlayCost(msgspec.Struct, frozen=True):
 
 def measure(change: Change, brokers: int, seed: int) -> OverlayCost:
     """The cost of one change in a network of so many brokers that was at rest."""
-    world = OverlayWorld(OverlayScenario(seed=seed, brokers=brokers + 1, joins=(0, 1, 2)))
+    world = OverlayWorld(OverlayScenario(seed=seed, brokers=brokers + 1, joins=(0, 1, 2)), subscribing=False)
     newcomer = world.brokers[brokers]
     for number in range(brokers):
         world.after(_GROWS * number / brokers, world.begin, world.brokers[number])
@@ -61,6 +61,53 @@ def measure(change: Change, brokers: int, seed: int) -> OverlayCost:
     world.run(began + _WATCHED)
     said, dialled, given_up = [after - first for after, first in zip(_counts(world), before, strict=True)]
     return OverlayCost(said, dialled, neighbours, seconds, given_up)
+
+
+class EventCost(msgspec.Struct, frozen=True):
+    """What became of events that all brokers want, at rest and while those beside a dead broker find links."""
+
+    redundant_at_rest: float  # copies beyond the first that a broker got, for each event
+    redundant_in_repair: float
+    missed_at_rest: int  # deliveries that did not come, to whom the network was known to lead
+    missed_in_repair: int  # the same, where the way from the publisher was not by the dead broker
+
+
+def measure_events(change: Change, brokers: int, seed: int) -> EventCost:
+    """Events that are published before and after the death of a broker, everywhere, until all is repaired."""
+    world = OverlayWorld(OverlayScenario(seed=seed, brokers=brokers, joins=(0, 1, 2)), subscribing=False)
+    for number in range(brokers):
+        world.after(_GROWS * number / brokers, world.begin, world.brokers[number])
+    world.run(_GROWN)
+    for broker in world.brokers:
+        world.subscribe(broker, "exists(number)", "all")
+    world.run(world.now + _GROWS)
+    assert len(world.ready) == brokers
+    broker = chosen(world, change)
+    some = [one for one in world.there() if one is not broker][:: max(1, brokers // 10)][:10]
+    rest = [world.publish(one) for one in some]
+    world.run(world.now + 10.0)
+    redundant = redundant_copies(world)
+    missed = sum([not world.delivered[one.name, number] for one in world.there() for number in rest])
+    beside = links_beside(world)
+    world.crash(broker)
+    published = {}
+    for _ in range(60):
+        for one in some:
+            published[world.publish(one)] = one.name
+        world.run(world.now + 0.1)
+    world.run(world.now + _WATCHED)
+    assert len(parts(world)) == 1
+    lost = 0
+    for number, name in published.items():
+        near = reached(beside, {name}, broker.name)
+        lost += sum([not world.delivered[other, number] for other in near])
+    in_repair = redundant_copies(world) - redundant
+    return EventCost(redundant / len(rest), in_repair / len(published), missed, lost)
+
+
+def redundant_copies(world: OverlayWorld) -> int:
+    """How often somebody got an event that it had got before, or had published itself."""
+    return sum([count - (broker != origin) for (broker, (origin, _)), count in world.copies.items()])
 
 
 def chosen(world: OverlayWorld, change: Change) -> OverlayBroker:

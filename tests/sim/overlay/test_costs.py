@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from tests.sim.overlay.costs import CHANGES, measure
+from tests.sim.overlay.costs import CHANGES, measure, measure_events
 
-BROKERS = (20, 100)
+BROKERS = (20, 100, 1_000)
 SEEDS = range(1, 5)
 
 
@@ -24,9 +24,9 @@ def table(root) -> dict[tuple[str, int], tuple[int, int]]:
     return found
 
 
-def cases():
+def cases(changes=CHANGES):
     for brokers in BROKERS:
-        for change in CHANGES:
+        for change in changes:
             for seed in SEEDS:
                 quick = seed == 1 and brokers == 20
                 yield pytest.param(change, brokers, seed, marks=() if quick else pytest.mark.slow)
@@ -38,3 +38,11 @@ def test_a_change_costs_no_more_than_the_page_says(change, brokers, seed, table)
     messages, dialled = table[change, brokers]
     assert cost.messages <= messages
     assert cost.dialled <= dialled
+
+
+@pytest.mark.parametrize(("change", "brokers", "seed"), list(cases(("an inner broker dies", "the root dies"))))
+def test_events_come_once_and_those_whose_way_is_not_broken_miss_none(change, brokers, seed):
+    cost = measure_events(change, brokers, seed)
+    assert cost.redundant_at_rest == 0
+    assert cost.redundant_in_repair < 0.2
+    assert cost.missed_at_rest == cost.missed_in_repair == 0

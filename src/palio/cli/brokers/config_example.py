@@ -70,12 +70,13 @@ EXAMPLE = """\
 #dialect = "palio"
 
 # How brokers find their links by themselves (docs/overlay.md). kind: fixed, tree, or auto (a tree where there
-# is somebody to join). join: addresses of brokers of the network. degree: neighbours that a broker should have
-# at the most. look_every, ask_within: seconds between two looks for other parts of the network, at the most,
-# and for an answer. networks: addresses that others tell are dialled in these alone. address: where others
-# reach this broker.
+# is somebody to join). name: of the network; brokers of others are no neighbours. join: addresses of brokers of
+# the network. degree: neighbours that a broker should have at the most. look_every, ask_within: seconds between
+# two looks for other parts of the network, at the most, and for an answer. networks: addresses that others tell
+# are dialled in these alone. address: where others reach this broker.
 #[overlay]
 #kind = "auto"
+#name = ""
 #join = []
 #degree = 8
 #look_every = 30.0

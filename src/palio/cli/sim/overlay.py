@@ -9,6 +9,7 @@ from palio.cli.program.terminal import ExitCode, output_console, plural
 from palio.cli.sim.soaking import Manner, conclude, soak_through
 from palio.sim.failures import replay_command
 from palio.sim.overlay.oracle import judged
+from palio.sim.overlay.reported import REPORTED
 from palio.sim.overlay.script import OverlayScenario
 from palio.sim.overlay.soak import soak
 from palio.sim.overlay.world import OverlayWorld
@@ -32,7 +33,11 @@ def replay_overlay(text: str, *, trace: bool) -> None:
 
 
 def soak_overlay(first: int, seeds: int, workers: int, manner: Manner) -> None:
-    """Simulate many different scenarios of the overlay until one goes wrong, or all of them."""
+    """Simulate what was reported elsewhere and many other scenarios until one goes wrong, or all of them."""
+    for name, play in REPORTED.items():
+        if problems := play():
+            output_console().print(Text(f"{name}: {problems[0]}", style="red"), soft_wrap=True)
+            raise typer.Exit(ExitCode.NO)
     tally, ending = soak_through(soak(first, seeds, workers), first, seeds, manner)
     if ending is not None and not manner.as_json:
         console = output_console()

@@ -107,6 +107,9 @@ class Manager(Protocol):
     def settle(self) -> None:
         """Tell the neighbours what has changed for them, and look for a link where there should be one."""
 
+    def is_seeking(self) -> bool:
+        """Whether there is about to be a link that was not there: whoever is behind it cannot know anything."""
+
     def statistics(self) -> OverlayStatistics:
         """How it stands."""
 
@@ -155,6 +158,9 @@ class FixedLinks:
 
     def settle(self) -> None:
         pass
+
+    def is_seeking(self) -> bool:
+        return False
 
     def statistics(self) -> OverlayStatistics:
         return OverlayStatistics("fixed")

@@ -20,6 +20,7 @@ class OverlaySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     """`auto` is a tree where there is somebody to `join`, and otherwise links that are fixed by `peers`."""
 
     kind: OverlayKind = "auto"
+    name: Annotated[str, msgspec.Meta(max_length=255)] = ""  # of the network: those of others are no neighbours
     join: tuple[str, ...] = ()  # addresses of brokers, of which one is enough
     # Neighbours: more, if nobody else takes a broker (a guess).
     degree: Annotated[int, msgspec.Meta(ge=2, le=1_000)] = 8

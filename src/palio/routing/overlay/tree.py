@@ -83,6 +83,9 @@ NEWS_EVERY = 0.5
 MOST_DOUBTS = 4
 # How long a name may be the one of before, because the newer one is still on its way (a guess).
 STALE_FOR = 5.0
+# In a first look nobody is told that the whole network knows something, for so many times the time in which
+# somebody has to answer (a guess: most looks are over after one or two answers).
+SEEKS_FOR = 2.0
 # How long the root of a smaller part has to ask for a link, before it is asked nevertheless (a guess).
 SUGGESTED_WITHIN = 2.0
 # How long somebody is waited for who has not answered at all, if another one would take us (a guess).
@@ -160,6 +163,7 @@ class TreeOverlay:
         self._named: Component | None = None  # the name that was ours when it was last looked at
         self._size = 1  # of the part, as told from above, or to those below
         self._alone_since: float | None = None
+        self._seeks_until: float | None = None  # we are a root, and the first look is not over
         self._begun = False
         self._counts: Counter[str] = Counter()
         self._refused: Counter[str] = Counter()
@@ -195,12 +199,16 @@ class TreeOverlay:
             return None
         asking = self._asking
         asks = asking is not None and asking.broker == link.broker and link.asks
+        ours = Standing(self._address, self._part_size(), network=self._settings.name)
         if not asks or asking is None:
-            return Standing(self._address, self._part_size())
-        return Standing(self._address, self._part_size(), asks, asking.insists, asking.distance)
+            return ours
+        return msgspec.structs.replace(ours, asks=asks, insists=asking.insists, distance=asking.distance)
 
     def objection(self, link: NeighbourLink, hello: Hello) -> Refusal | None:
         ours, theirs = self._broker, link.broker
+        other = hello.standing.network if hello.standing is not None else ""
+        if other and self._settings.name and other != self._settings.name:
+            return Refusal(TERMS, f"{theirs} is of the network {other}, {ours} of {self._settings.name}.")
         if link.asks and (link.told is None or self._naming.component != link.told[0] or not self._is_root):
             return Refusal(LATER, f"{ours} does not need this link any more.")
         standing = hello.standing
@@ -359,6 +367,7 @@ class TreeOverlay:
         self._alone_since = self._now()
         self._pause = FIRST_PAUSE
         self._look_at = self._now()
+        self._seeks_until = self._now() + SEEKS_FOR * self._settings.ask_within
 
     def _shrunk(self) -> None:
         """Our part is smaller: who is missing looks for us, and after a while we for them."""
@@ -466,6 +475,8 @@ class TreeOverlay:
     def on_timer(self) -> None:
         now = self._now()
         self._timer_at = None
+        if self._seeks_until is not None and now >= self._seeks_until:
+            self._seeks_until = None
         asking = self._asking
         if asking is not None and now >= asking.since + self._settings.ask_within:
             self._is_in_vain(asking.known)
@@ -489,7 +500,7 @@ class TreeOverlay:
         self._set_timer()
 
     def _stop_looking(self) -> None:
-        self._named = self._look_at = None
+        self._named = self._look_at = self._seeks_until = None
         if self._asking is None and self._alone_since is not None:
             self._counts["repairs"] += 1
             self._alone_since = None
@@ -562,6 +573,7 @@ class TreeOverlay:
 
     def _look_later(self) -> None:
         """Look again after a pause, if there is anybody who may be in another part."""
+        self._seeks_until = None
         if not self._book.candidates(self._links, self._now()):
             self._look_at = None
             self._alone_since = None
@@ -575,8 +587,9 @@ class TreeOverlay:
         due = self._look_at
         if self._asking is not None:
             due = self._asking.since + self._settings.ask_within
-        if self._owed_at is not None:
-            due = self._owed_at if due is None else min(due, self._owed_at)
+        for other in (self._owed_at, self._seeks_until):
+            if other is not None and (due is None or other < due):
+                due = other
         if due is not None and due != self._timer_at:
             self._timer_at = due
             self._effects().append(SetTimer(TIMER, due))
@@ -605,6 +618,9 @@ class TreeOverlay:
             else:
                 due = link.news.next
                 self._owed_at = due if self._owed_at is None else min(self._owed_at, due)
+
+    def is_seeking(self) -> bool:
+        return self._seeks_until is not None
 
     def statistics(self) -> OverlayStatistics:
         counts = self._counts

@@ -61,7 +61,7 @@ def connected(world: OverlayWorld) -> Iterator[str]:
 
 def parts(world: OverlayWorld) -> list[set[str]]:
     """The connected parts, the largest first."""
-    beside = _beside(world)
+    beside = links_beside(world)
     left, found = {broker.name for broker in world.there()}, []
     while left:
         part = reached(beside, {min(left)}, "")
@@ -95,7 +95,7 @@ def at_rest(world: OverlayWorld) -> Iterator[str]:
 
 def wrong_rows(world: OverlayWorld) -> Iterator[str]:
     """Rows that are missing, or should not be there."""
-    beside, routers = _beside(world), {broker.name: broker.router for broker in world.there()}
+    beside, routers = links_beside(world), {broker.name: broker.router for broker in world.there()}
     for one, other in [*world.links(), *[(other, one) for one, other in world.links()]]:
         router = routers[one]
         assert router is not None
@@ -108,7 +108,8 @@ def wrong_rows(world: OverlayWorld) -> Iterator[str]:
                 yield f"{one} {'tells' if told else 'does not tell'} {other} of {broker.name}."
 
 
-def _beside(world: OverlayWorld) -> dict[str, set[str]]:
+def links_beside(world: OverlayWorld) -> dict[str, set[str]]:
+    """The neighbours of each broker that has any."""
     beside: dict[str, set[str]] = defaultdict(set)
     for one, other in world.links():
         beside[one].add(other)

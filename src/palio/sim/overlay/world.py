@@ -2,7 +2,11 @@
 
 How long a message takes depends on how far two brokers are from each other. A connection keeps the order of
 what is sent on it; what was under way when it breaks is lost. To dial somebody takes two ways: it succeeds, is
-refused (nobody listens there, or the two are connected already), or is not answered at all.
+refused (nobody listens there, or the two are connected already), or is not answered at all. An address with a
+name is resolved each time, perhaps to somebody else for each who asks (`names`).
+
+Each broker subscribes to what is meant for it. Events that are published meanwhile are counted: how often each
+has come to a broker, and whether it was delivered.
 """
 
 from __future__ import annotations
@@ -16,10 +20,11 @@ from random import Random
 from typing import Any
 
 from palio.model.filter import Filter
-from palio.protocol.peers import Hello
-from palio.protocol.requests import Subscribe
+from palio.model.notification import Notification
+from palio.protocol.peers import Forward, Hello
+from palio.protocol.requests import Publish, Ready, Subscribe
 from palio.routing.configuration import Configuration, Strategy
-from palio.routing.effects import CloseLink, Send, SetTimer
+from palio.routing.effects import CloseLink, Deliver, Reply, Send, SetTimer
 from palio.routing.facts import Facts
 from palio.routing.occurrences import LinkDown, LinkUp, NotReached, Open
 from palio.routing.overlay.effects import Dial, OverlayEvent
@@ -77,8 +82,11 @@ class Connection:
 class OverlayWorld:
     """One run: `begin`, then `run` until some time; `happen` lets something go wrong."""
 
-    def __init__(self, scenario: OverlayScenario, make_router: RouterMaker = Router) -> None:
+    def __init__(
+        self, scenario: OverlayScenario, make_router: RouterMaker = Router, *, subscribing: bool = True
+    ) -> None:
         self.scenario = scenario
+        self._subscribing = subscribing  # otherwise nobody wants anything, and there are no rows
         self._make_router = make_router
         self._chance = Random(f"overlay world {scenario.seed}")
         self._facts = Facts()
@@ -96,6 +104,13 @@ class OverlayWorld:
         self.insisted: Counter[str] = Counter()  # how often a broker was told that nobody else takes somebody
         self.asked: set[str] = set()  # who has asked for a link
         self.last_message = 0.0
+        self.names: dict[str, Callable[[OverlayBroker], OverlayBroker | None]] = {}  # by address with a name
+        self.settings: dict[str, dict[str, Any]] = {}  # what a broker has instead of what all have, by its name
+        self.dials: Counter[tuple[str, str]] = Counter()  # by broker and address
+        self.copies: Counter[tuple[str, tuple[str, int]]] = Counter()  # by broker and event
+        self.delivered: Counter[tuple[str, Any]] = Counter()  # by broker and number of the event
+        self.ready: dict[tuple[str, str], float] = {}  # by broker and handle: since when
+        self._published = 0
         self.events: list[tuple[float, str, OverlayEvent]] = []
         self.restless = False
         self._said = 0
@@ -154,7 +169,8 @@ class OverlayWorld:
             return
         broker.life += 1
         join = tuple([self.brokers[number].address for number in self.scenario.joins])
-        overlay = OverlaySettings(kind="tree", join=join, degree=self.scenario.degree)
+        given: dict[str, Any] = {"kind": "tree", "join": join, "degree": self.scenario.degree}
+        overlay = OverlaySettings(**(given | self.settings.get(broker.name, {})))
         configuration = Configuration(
             broker=broker.name,
             incarnation=broker.life,
@@ -163,8 +179,19 @@ class OverlayWorld:
         )
         broker.router = self._make_router(configuration, self._facts)
         self._handle(broker, Open(), "session")
-        self._handle(broker, Subscribe("h", Filter.parse(f'at = "{broker.name}"')), "session")
+        if self._subscribing:
+            self._handle(broker, Subscribe("h", Filter.parse(f'at = "{broker.name}"')), "session")
         self._carry_out(broker, broker.router.begin(broker.address, self.now))
+
+    def subscribe(self, broker: OverlayBroker, text: str, handle: str) -> None:
+        """A client of a broker subscribes to something; `ready` says when the network has known of it."""
+        self._handle(broker, Subscribe(handle, Filter.parse(text), ready=True), "session")
+
+    def publish(self, broker: OverlayBroker, **attributes: Any) -> int:
+        """A client of a broker publishes an event. Returns its number."""
+        self._published += 1
+        self._handle(broker, Publish((Notification({"number": self._published, **attributes}),)), "session")
+        return self._published
 
     def crash(self, broker: OverlayBroker, *, silent: bool = False) -> None:
         """A broker ends at once; its machine says so, or nobody does."""
@@ -202,6 +229,11 @@ class OverlayWorld:
                     self._close(broker, other)
                 case Dial(address):
                     self._dial(broker, address)
+                case Reply(_, Ready(handle)):
+                    self.ready[broker.name, handle] = self.now
+                case Deliver(_, envelopes):
+                    for envelope in envelopes:
+                        self.delivered[broker.name, envelope.notification["number"]] += 1
                 case OverlayEvent():
                     self.events.append((self.now, broker.name, effect))
 
@@ -238,29 +270,31 @@ class OverlayWorld:
 
     def _dial(self, broker: OverlayBroker, address: str) -> None:
         self.dialled += 1
-        other = self.by_address.get(address)
+        self.dials[broker.name, address] += 1
+        resolve = self.names.get(address)
+        other = resolve(broker) if resolve is not None else self.by_address.get(address)
         if other is None or not self.reaches(broker, other) or self._chance.random() < self._lost:
             self.after(_UNANSWERED, self._not_reached, broker, broker.life, address, "It did not answer.")
         else:
             way = self._way(broker, other)
-            self.after(way, self._greet, broker, broker.life, other, way)
+            self.after(way, self._greet, broker, broker.life, other, address, way)
 
     def _not_reached(self, broker: OverlayBroker, life: int, address: str, reason: str) -> None:
         if broker.life == life:
             self._handle(broker, NotReached(address, reason), "")
 
-    def _greet(self, broker: OverlayBroker, life: int, other: OverlayBroker, way: float) -> None:
+    def _greet(self, broker: OverlayBroker, life: int, other: OverlayBroker, address: str, way: float) -> None:
         if broker.life != life:
             return
         reason = "Nobody listens there." if other.router is None else ""
         if other.name in broker.connections or broker.name in other.connections or broker is other:
             reason = "There is a link already."
         if reason:
-            self.after(way, self._not_reached, broker, life, normal(other.address), reason)
+            self.after(way, self._not_reached, broker, life, address, reason)
             return
         connection = Connection((broker, other))
         broker.connections[other.name] = other.connections[broker.name] = connection
-        self.after(way, self._welcome, connection, normal(other.address))
+        self.after(way, self._welcome, connection, address)
         host = broker.address.partition(":")[0]
         self._handle(other, LinkUp(asked=True, host=host), broker.name)
 
@@ -288,6 +322,8 @@ class OverlayWorld:
     def _arrive(self, connection: Connection, sender: OverlayBroker, message: Any) -> None:
         other = connection.other(sender)
         if connection.up and other.connections.get(sender.name) is connection:
+            if isinstance(message, Forward):
+                self.copies.update([(other.name, (one.origin, one.sequence)) for one in message.envelopes])
             self._handle(other, message, sender.name)
 
     def _close(self, broker: OverlayBroker, to: str) -> None:
