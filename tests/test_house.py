@@ -36,6 +36,7 @@ MAP = {
     "testing": ("Client",),
     "spark": ("Pipeline",),
     "cli": ("Program",),
+    "pages": ("Program",),
 }
 _SYNC = "the client's, and that of `palio.sync`, which has the same names for programs without an event loop"
 _ASKED_FOR = "what a client holds, and the message that asks for it, whose name is its tag on the wire"

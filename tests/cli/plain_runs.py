@@ -81,6 +81,7 @@ PLAIN: dict[str, tuple[str, ...]] = {
     "journal backup": ("{folder}/copy.db", "--store", STORE),
     "journal restore": ("{folder}/copy.db", "--store", STORE),
     "demo": ("--seconds", "0.1", "--filters", "5"),
+    "chaos": ("--for", "1s", "--brokers", "3", "--report", "{folder}/chaos.html"),
     "sim": (),
     "sim run": ("siena", "--quick", "--output", "{folder}/sim"),
     "sim list": (),
@@ -116,6 +117,7 @@ PLAIN: dict[str, tuple[str, ...]] = {
 AT_WORK = {
     "network up": "broker",
     "demo": "broker",
+    "chaos": "broker",
     "sim run": "sim",
     **{f"spark {job}": "spark" for job in JOBS},
 }

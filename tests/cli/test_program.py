@@ -23,7 +23,7 @@ from typer.testing import CliRunner, Result
 
 import palio
 from palio.broker.broker import BrokerServer
-from palio.broker.settings import Peer, Settings
+from palio.broker.settings import Peer
 from palio.cli.demo.stocks import Market, filter_texts
 from palio.cli.main import Commands, app
 from palio.cli.program.terminal import EXIT_CODES
@@ -150,10 +150,11 @@ def test_the_examples_of_the_help_run(shown, command, environment, tmp_path):
     offline.remove("palio demo")  # ten seconds; a shorter one is among the others
     offline.remove(BENCH_AS_JSON)  # another test runs it
     slow = {
-        name: sorted(one for one in offline if one.startswith(f"palio {name}")) for name in ("demo", "bench")
+        name: sorted(one for one in offline if one.startswith(f"palio {name}"))
+        for name in ("demo", "bench", "chaos")
     }
     quick = {one for one in slow["bench"] if one.startswith("palio bench filters")}
-    tried = sorted(set(offline) - set(slow["demo"][1:]) - set(slow["bench"]) | quick)
+    tried = sorted(set(offline) - set(slow["demo"][1:]) - set(slow["bench"]) - set(slow["chaos"]) | quick)
     assert any(map(needs_shell, tried))
     for example in tried:
         assert "palio" in example
@@ -416,25 +417,18 @@ def test_the_demo_of_a_network_notices_what_is_missing(command, monkeypatch):
         async def _watch(self):
             pass
 
-    class Near(demo_network.Ward):
+    class Near(demo_network.Member):
         """A broker within this process."""
 
-        async def start(self, neighbours):
-            peers = tuple(Peer(one.address) for one in neighbours)
-            self.broker = BrokerServer(
-                Settings(
-                    name=self.name, listen=self.address or "127.0.0.1:0", http="off",
-                    data=str(self._folder / "data"), peers=peers,
-                )
-            )  # fmt: skip
+        async def start(self):
+            self.broker = BrokerServer(self.settings)
             await self.broker.start()
-            self.address = f"127.0.0.1:{self.broker.port}"
 
         async def end(self, how):
             await self.broker.stop()
 
     monkeypatch.setattr(demo_network, "Watcher", Deaf)
-    monkeypatch.setattr(demo_network, "Ward", Near)
+    monkeypatch.setattr(demo_network, "Member", Near)
     monkeypatch.setattr(demo_network, "_ARRIVE_WITHIN", 0.5)
     result = command("demo", "--part", "network")
     assert result.exit_code == 1

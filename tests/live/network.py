@@ -20,8 +20,8 @@ from typing import Any, Self
 
 import uvloop
 
+from palio.cli.chaos.proxy import LinkProxy
 from tests.cli.forks import PROGRAM, Forked, forks
-from tests.live.proxy import Proxy
 from tests.live.talking import inspect
 
 ROOT = Path(__file__).parent.parent.parent
@@ -187,7 +187,7 @@ class Network:
         self._folder = folder
         self._settings = settings
         self.nodes: dict[str, Node] = {}
-        self.wires: dict[tuple[str, str], Proxy] = {}
+        self.wires: dict[tuple[str, str], LinkProxy] = {}
         self._links: list[tuple[str, str]] = []
 
     def __getitem__(self, name: str) -> Node:
@@ -217,7 +217,7 @@ class Network:
         """Let `one` connect to `other` when it is started."""
         port = self[other].port
         if wire:
-            proxy = self.wires[one, other] = Proxy(lambda: self[other].port)
+            proxy = self.wires[one, other] = LinkProxy(lambda: self[other].port)
             await proxy.start()
             port = proxy.port
         settings = self[one].settings

@@ -91,6 +91,11 @@ COMMANDS = {
     "demo": CommandEntry(
         "demo.commands", "Watch a made-up stock market meet a few thousand filters, then a network of brokers."
     ),
+    "chaos": CommandEntry(
+        "chaos.commands",
+        "Break a network of brokers in many ways, and check that it keeps its promises.",
+        "broker",
+    ),
     "sim": CommandEntry("sim.commands", "Simulate networks of brokers, and judge what they deliver.", "sim"),
     "spark": CommandEntry("spark.commands", "Work on everything that was published, with Spark.", "spark"),
     "bench": CommandEntry("bench.commands", "Measure, each time beside a yardstick of the same run.", "bench"),

@@ -15,7 +15,8 @@ from hypothesis import given, settings
 
 import palio
 from palio.matching.saving import merged, saved
-from palio.spark.stats import axes, steps, wording
+from palio.pages import wording
+from palio.spark.stats import axes, steps
 from palio.spark.stats.constraints import conditions, equal_to
 from palio.spark.stats.content import content_of
 from palio.spark.stats.figures import Bin

@@ -7,13 +7,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-import json
 import signal
-import sys
+import socket
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -22,11 +20,14 @@ from rich.console import Console
 from rich.tree import Tree
 
 import palio
+from palio.broker.settings import Settings
 from palio.cli.demo.notes import NotesDiffer, show_notes
 from palio.cli.demo.patterns import PATTERN, PLACE, TIME, Lookout, expected_matches
 from palio.cli.demo.pipeline import Delivered, Story, look_back, missing_for_spark
 from palio.cli.demo.stocks import Market, filter_texts
 from palio.cli.events.trace import walk
+from palio.cli.network.file import FileLink, NetworkPlan, with_addresses
+from palio.cli.network.members import Member
 from palio.cli.program.terminal import plural
 from palio.client import Client, Subscription
 from palio.model.filter import Filter
@@ -40,50 +41,12 @@ from palio.protocol.inquiries import Hop
 WARDS = {"oca": (), "torre": ("oca",), "lupa": ("oca",), "drago": ("lupa",), "onda": ("oca",)}
 KILLED = "lupa"
 HOME = "drago"
-_UP_WITHIN = 60.0  # of a machine that has other things to do; a process that ends is noticed at once
 _ARRIVE_WITHIN = 60.0
 _BATCH = 50
 
 
 class CheckFailed(Exception):
     """The demonstration has shown something that must not be."""
-
-
-class Ward:
-    """One broker in a process of its own."""
-
-    def __init__(self, name: str, folder: Path) -> None:
-        self.name = name
-        self.address = ""
-        self._folder = folder / name
-        self._folder.mkdir()
-        self._process: asyncio.subprocess.Process | None = None
-
-    async def start(self, neighbours: Iterable[Ward]) -> None:
-        """Start it, or start it again where it was."""
-        ready = self._folder / "ready.json"
-        ready.unlink(missing_ok=True)
-        listen = self.address or "127.0.0.1:0"
-        words = ["up", "--name", self.name, "--listen", listen, "--http", "off", "--log-level", "warning"]
-        words += ["--data", str(self._folder / "data"), "--ready-file", str(ready)]
-        for neighbour in neighbours:
-            words += ["--peer", neighbour.address]
-        with (self._folder / "log").open("ab") as log:
-            self._process = await asyncio.create_subprocess_exec(
-                sys.executable, "-m", "palio.cli.main", *words, stdout=log, stderr=log
-            )
-        until = time.monotonic() + _UP_WITHIN
-        while not ready.exists():
-            if self._process.returncode is not None or time.monotonic() > until:
-                said = (self._folder / "log").read_text(errors="replace")[-2_000:]
-                raise CheckFailed(f"The broker {self.name} did not start:\n{said}")
-            await asyncio.sleep(0.02)
-        self.address = json.loads(ready.read_text())["server"]
-
-    async def end(self, how: signal.Signals) -> None:
-        if self._process is not None and self._process.returncode is None:
-            self._process.send_signal(how)
-            await self._process.wait()
 
 
 class Watcher:
@@ -127,7 +90,8 @@ class NetworkDemo:
         self._quiet: list[str] = []  # the trades of the time before the trouble
         self._watchers: list[Watcher] = []
         self._clients: dict[str, Client] = {}
-        self._wards: dict[str, Ward] = {}
+        self._wards: dict[str, Member] = {}
+        self._reserved: list[socket.socket] = []
 
     async def run(self) -> bool:
         """Tell the story. Returns whether every check held."""
@@ -188,7 +152,7 @@ class NetworkDemo:
             Delivered(str(one.filter), frozenset(one.got), quiet if one.kind == "transient" else everything)
             for one in self._watchers
         ]
-        url = f"palio://{self._wards['oca'].address}"
+        url = f"palio://{self._wards['oca'].server}"
         assert self._lookout is not None
         story = Story(delivered, frozenset(self._lookout.found), report)
         difference = await asyncio.to_thread(look_back, self._console, url, folder, story)
@@ -199,21 +163,24 @@ class NetworkDemo:
     async def _start(self, folder: Path) -> None:
         self._say("\nA network", "bold")
         started = time.perf_counter()
-        self._wards = {name: Ward(name, folder) for name in WARDS}
-        waiting = dict(WARDS)
-        while waiting:  # those whose neighbours are there, all at once
-            ready = [name for name, neighbours in waiting.items() if not waiting.keys() & set(neighbours)]
-            for name in ready:
-                del waiting[name]
-            await asyncio.gather(*[self._start_ward(name) for name in ready])
+        settings = {
+            name: Settings(
+                name=name, listen="127.0.0.1:0", http="off", data=str(folder / name), log_level="warning"
+            )
+            for name in WARDS
+        }
+        links = tuple([FileLink(name, other) for name, others in WARDS.items() for other in others])
+        linked, self._reserved = with_addresses(NetworkPlan(settings, links, str(folder)))
+        self._wards = {name: Member(one) for name, one in linked.items()}
+        await asyncio.gather(*map(self._start_ward, WARDS))
         self._say(f"Five brokers are up, each a process of its own, in {time.perf_counter() - started:.1f} s:")
         self._say("  torre - oca - lupa - drago\n           |\n          onda", "cyan")
 
     async def _start_ward(self, name: str) -> None:
         ward = self._wards[name]
-        await ward.start([self._wards[one] for one in WARDS[name]])
+        await ward.start()
         self._clients[name] = await palio.connect(
-            f"palio://{ward.address}", name=f"demo-{name}", request_timeout=20.0
+            f"palio://{ward.server}", name=f"demo-{name}", request_timeout=20.0
         )
 
     async def _subscribe(self) -> None:
@@ -300,7 +267,7 @@ class NetworkDemo:
         if desk.got.total() != before:
             raise CheckFailed("Something came through a broker that is not there.")
         started = time.perf_counter()
-        await self._wards[KILLED].start([self._wards[one] for one in WARDS[KILLED]])
+        await self._wards[KILLED].start()
         await self._arrived([desk], self._published)
         self._say(
             f"{KILLED} is back, and {time.perf_counter() - started:.1f} s later desk-7 has all {owed} of them. "
@@ -345,6 +312,8 @@ class NetworkDemo:
             with contextlib.suppress(palio.PalioError, TimeoutError):
                 await client.close()
         await asyncio.gather(*[ward.end(signal.SIGTERM) for ward in self._wards.values()])
+        for held in self._reserved:
+            held.close()
 
     def _say(self, sentence: str, style: str = "") -> None:
         self._console.print(sentence, style=style, soft_wrap=not self._console.is_terminal)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import sys
 from collections.abc import Callable
 from enum import Enum
@@ -17,11 +18,14 @@ from typing import Any
 import msgspec
 
 from palio.broker.settings import Settings
+from palio.cli.brokers.hosting import CannotStart
 from palio.cli.network.file import NetworkPlan, with_addresses
 from palio.cli.program.connecting import ask
 from palio.model.errors import NotAllowed, NotAuthenticated, PalioError
 from palio.protocol.addresses import SECURE_SCHEME
 
+# How long a broker may take to be up, on a busy machine: one that ends is noticed at once.
+START_WITHIN = 60.0
 # How long an orderly end may take before a broker is killed.
 STOP_WITHIN = 10.0
 # A broker that ends is started again after this pause, which doubles up to the longest.
@@ -53,6 +57,8 @@ class Member:
         self.facts: dict[str, Any] = {}  # what the broker says about itself
         self.where: dict[str, Any] = {}
         self._process: asyncio.subprocess.Process | None = None
+        self._running: asyncio.Task[None] | None = None
+        self._begun = asyncio.Event()  # that there is a process
 
     @property
     def pid(self) -> int | None:
@@ -76,6 +82,7 @@ class Member:
                 stderr=log,
                 start_new_session=True,  # Ctrl-C is for the network as a whole
             )
+        self._begun.set()
         process = self._process
         assert process.stdin is not None
         assert process.stdout is not None
@@ -94,6 +101,40 @@ class Member:
                 f"It ended by signal {-code}." if code < 0 else f"It ended with {code}; see {self.log_file}."
             )
             self._go(MemberState.FAILED, str(told.get("error", ending)), report)
+
+    async def start(self) -> None:
+        """Run it beside what goes on here, and return when it is up. Raises `CannotStart`."""
+        up = asyncio.Event()
+
+        def report(member: Member) -> None:
+            if member.state is MemberState.UP:
+                up.set()
+
+        self._begun.clear()
+        self._running = asyncio.create_task(self.run(report))
+        waiting = asyncio.create_task(up.wait())
+        awaited: list[asyncio.Future[Any]] = [self._running, waiting]
+        await asyncio.wait(awaited, timeout=START_WITHIN, return_when=asyncio.FIRST_COMPLETED)
+        waiting.cancel()
+        if not up.is_set():
+            self.kill()
+            reason = self.reason or f"It was not up after {START_WITHIN:g} seconds; see {self.log_file}."
+            raise CannotStart(f"The broker {self.name} did not start: {reason}")
+
+    def send_signal(self, which: signal.Signals) -> None:
+        if self.pid is not None:
+            assert self._process is not None
+            self._process.send_signal(which)
+
+    async def end(self, how: signal.Signals) -> None:
+        """End what `start` has started, and return when it has ended."""
+        if self._running is not None:
+            begun = asyncio.create_task(self._begun.wait())
+            awaited: list[asyncio.Future[Any]] = [self._running, begun]
+            await asyncio.wait(awaited, return_when=asyncio.FIRST_COMPLETED)
+            begun.cancel()
+            self.send_signal(how)
+            await self._running
 
     def stop(self) -> None:
         """Let the broker end in order."""

@@ -5,3 +5,4 @@ from __future__ import annotations
 from pathlib import Path
 
 DEFAULT_REPORT = Path("palio-report.html")
+DEFAULT_CHAOS_REPORT = Path("palio-chaos.html")

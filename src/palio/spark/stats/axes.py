@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-from palio.spark.stats import wording
+from palio.pages import wording
 from palio.spark.stats.figures import Bin
 
 Tick = tuple[float, str]  # a place from 0 to 1, and what stands there

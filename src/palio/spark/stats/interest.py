@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from palio.spark.stats import plots, wording
+from palio.pages import plots, wording
+from palio.pages.plots import ColumnLayer, Row
 from palio.spark.stats.figures import Figures, Hits, Savings, SubscriptionHits
-from palio.spark.stats.plots import ColumnLayer, Row
 
 _SHOWN_SUBSCRIPTIONS = 10
 _SHOWN_CONSTRAINTS = 20

@@ -3,45 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from importlib import resources
 
 from palio.model.amounts import size_text, span_in_words
-from palio.spark.stats import interest, sections, wording
+from palio.pages import frame, wording
+from palio.pages.frame import Section, Tile
+from palio.spark.stats import interest, sections
 from palio.spark.stats.figures import Figures
 
 TITLE = "What the data say"
-# The page forbids itself everything: whatever an event says, nothing is run, loaded or sent.
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
 def page(figures: Figures, *, title: str = TITLE) -> str:
     """The whole file."""
-    style = resources.files("palio.spark.stats").joinpath("report.css").read_text(encoding="utf-8")
-    parts = [one for one in _sections(figures) if one[2]]
-    links = "".join(f'<a href="#{name}">{heading}</a>' for name, heading, _ in parts)
-    bodies = "".join(
-        f'<section aria-labelledby="{name}"><h2 id="{name}">{heading}</h2>{body}</section>'
-        for name, heading, body in parts
-    )
-    return (
-        "<!doctype html>\n"
-        '<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        '<meta name="color-scheme" content="light dark"><meta name="referrer" content="no-referrer">'
-        f"<title>{wording.plain(title, 200)}</title><style>{style}</style></head><body>"
-        f'<header><p class="brand">Palio</p><h1>{wording.plain(title, 200)}</h1>{_introduction(figures)}'
-        f'{_tiles(figures)}<nav aria-label="Sections">{links}</nav></header>'
-        f"<main>{bodies}</main>{_footer(figures)}</body></html>\n"
-    )
+    tiles = [Tile(*one) for one in _headlines(figures)]
+    return frame.page(title, _introduction(figures), tiles, _sections(figures), _footer(figures))
 
 
-def _sections(figures: Figures) -> Iterator[tuple[str, str, str]]:
-    yield "traffic", "Traffic", sections.traffic(figures.traffic, has_subscriptions=figures.hits is not None)
-    yield "subscriptions", "Subscriptions", interest.subscriptions(figures)
-    yield "savings", "Covering and merging", interest.savings(figures.savings)
-    yield "selectivity", "Selectivity", interest.selectivities(figures)
-    yield "attributes", "Attributes", sections.attributes(figures)
+def _sections(figures: Figures) -> Iterator[Section]:
+    traffic = sections.traffic(figures.traffic, has_subscriptions=figures.hits is not None)
+    yield Section("traffic", "Traffic", traffic)
+    yield Section("subscriptions", "Subscriptions", interest.subscriptions(figures))
+    yield Section("savings", "Covering and merging", interest.savings(figures.savings))
+    yield Section("selectivity", "Selectivity", interest.selectivities(figures))
+    yield Section("attributes", "Attributes", sections.attributes(figures))
 
 
 def _introduction(figures: Figures) -> str:
@@ -61,11 +45,6 @@ def _introduction(figures: Figures) -> str:
             untimed = " ".join(_counted("event", traffic.untimed))
             lines.append(f"<p>{untimed} without a time: in no plot over time.</p>")
     return "".join(lines)
-
-
-def _tiles(figures: Figures) -> str:
-    tiles = [_tile(*one) for one in _headlines(figures)]
-    return f'<ul class="tiles" aria-label="In short">{"".join(tiles)}</ul>'
 
 
 def _headlines(figures: Figures) -> Iterator[Sequence[str]]:
@@ -102,19 +81,12 @@ def _counted(thing: str, count: int) -> tuple[str, str]:
     return wording.count(count), thing if count == 1 else f"{thing}s"
 
 
-def _tile(number: str, what: str, more: str = "", tone: str = "") -> str:
-    return (
-        f"<li{f' class={chr(34)}{tone}{chr(34)}' if tone else ''}><b>{number}</b><span>{what}</span>"
-        f"{f'<small>{more}</small>' if more else ''}</li>"
-    )
-
-
 def _footer(figures: Figures) -> str:
     return (
-        '<footer><div class="card"><h3>How this was counted</h3>'
+        "<h3>How this was counted</h3>"
         "<p>Events, bins, hits and selectivities are counted exactly. A number of different values with ≈ is "
         "an estimate, right to about three per cent. Quantiles are those of a uniform sample of 4,096 values. "
         "A list of frequent values leaves out those whose counts are not certain enough to be ranked.</p>"
         f"<p>Made by <code>palio spark stats</code> on {wording.full_moment(round(figures.made))} (UTC). "
-        "The page is one file; it loads nothing and sends nothing.</p></div></footer>"
+        "The page is one file; it loads nothing and sends nothing.</p>"
     )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from palio.spark.stats import plots, wording
+from palio.pages import plots, wording
+from palio.pages.plots import ColumnLayer, Row
 from palio.spark.stats.axes import bin_ticks, time_ticks
 from palio.spark.stats.content import BOOL, LIST, NUMBER, STRING, TIME
 from palio.spark.stats.figures import Attribute, Figures, Traffic
-from palio.spark.stats.plots import ColumnLayer, Row
 
 _SHOWN_VALUES = 8
 

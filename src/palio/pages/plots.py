@@ -11,9 +11,10 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from palio.spark.stats import wording
+from palio.pages import wording
 
 _WIDTH, _HEIGHT = 1000, 300
+_LANE = 18
 COLOURS = 8
 
 
@@ -65,17 +66,21 @@ def columns(
         reach = f'<rect class="reach" x="{place * width:.2f}" y="0" width="{width:.2f}" height="{_HEIGHT}"/>'
         bars.append(f"<g>{''.join(parts)}{reach}<title>{titles[place]}</title></g>")
     lines = "".join(f'<line x1="0" x2="{_WIDTH}" y1="{y}" y2="{y}"/>' for y in (0.5, _HEIGHT / 2))
-    marks = "".join(
-        f'<span style="left:{place * 100:.2f}%"{_side(place)}>{label}</span>' for place, label in ticks
-    )
     return (
         f'<div class="columns{" low" if low else ""}" role="img" aria-label="{described}">'
         f'<div class="scale" aria-hidden="true"><span>{wording.short(top)}</span>'
         f"<span>{wording.short(top / 2)}</span><span>0</span></div>"
         f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" preserveAspectRatio="none" aria-hidden="true">'
         f'<g class="grid">{lines}</g>{"".join(bars)}</svg>'
-        f'<div class="ticks" aria-hidden="true">{marks}</div></div>'
+        f"{_ticks(ticks)}</div>"
     )
+
+
+def _ticks(ticks: Sequence[tuple[float, str]]) -> str:
+    marks = "".join(
+        f'<span style="left:{place * 100:.2f}%"{_side(place)}>{label}</span>' for place, label in ticks
+    )
+    return f'<div class="ticks" aria-hidden="true">{marks}</div>'
 
 
 def _side(place: float) -> str:
@@ -122,14 +127,67 @@ def legend(series: Sequence[ColumnLayer]) -> str:
 
 def table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]], texts: int = 1) -> str:
     """The numbers behind a plot; so many columns from the left are texts."""
+    return (
+        f'<details><summary>{title}</summary><div class="wide" tabindex="0" role="region" aria-label="{title}">'
+        f"{open_table(headings, rows, texts)}</div></details>"
+    )
+
+
+def open_table(headings: Sequence[str], rows: Sequence[Sequence[str]], texts: int = 1) -> str:
+    """A table that is shown as it is."""
     head = "".join(f'<th scope="col"{_align(n, texts)}>{one}</th>' for n, one in enumerate(headings))
     body = "".join(
         "<tr>" + "".join(f"<td{_align(n, texts)}>{one}</td>" for n, one in enumerate(row)) + "</tr>"
         for row in rows
     )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+class LaneMark(NamedTuple):
+    """Something on a lane, from one place to another (0 to 1 of the width), with a colour and a title.
+
+    A mark that goes on to another lane stands for something between both.
+    """
+
+    lane: int
+    begin: float
+    end: float
+    colour: int
+    title: str
+    to: int | None = None
+
+
+def lanes(
+    names: Sequence[str], marks: Sequence[LaneMark], ticks: Sequence[tuple[float, str]], described: str
+) -> str:
+    """One lane below the other, with what was on each and when. What is short can be seen, too."""
+    shapes = []
+    for mark in marks:
+        width = max((mark.end - mark.begin) * _WIDTH, 3.0)
+        x, y = mark.begin * _WIDTH, mark.lane * _LANE
+        if mark.to is None:
+            rest = f'y="{y + 3}" width="{width:.2f}" height="{_LANE - 6}"'
+        else:
+            rest = f'y="{y + _LANE / 2}" width="{width:.2f}" height="{(mark.to - mark.lane) * _LANE}"'
+        between = ' class="between"' if mark.to is not None else ""
+        shapes.append(
+            f'<g{between}><rect class="c{mark.colour}" x="{x:.2f}" {rest}/><title>{mark.title}</title></g>'
+        )
+    height = len(names) * _LANE
+    tracks = "".join(
+        f'<line x1="0" x2="{_WIDTH}" y1="{(n + 0.5) * _LANE}" y2="{(n + 0.5) * _LANE}"/>'
+        for n in range(len(names))
+    )
+    uprights = "".join(
+        f'<line x1="{at * _WIDTH:.2f}" x2="{at * _WIDTH:.2f}" y1="0" y2="{height}"/>' for at, _ in ticks
+    )
+    labels = "".join(f"<span>{name}</span>" for name in names)
     return (
-        f'<details><summary>{title}</summary><div class="wide" tabindex="0" role="region" aria-label="{title}">'
-        f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div></details>"
+        f'<div class="columns lanes" style="grid-template-rows:{height}px auto" role="img" '
+        f'aria-label="{described}">'
+        f'<div class="names" aria-hidden="true">{labels}</div>'
+        f'<svg viewBox="0 0 {_WIDTH} {height}" preserveAspectRatio="none" aria-hidden="true">'
+        f'<g class="grid">{tracks}{uprights}</g>{"".join(shapes)}</svg>{_ticks(ticks)}</div>'
     )
 
 
