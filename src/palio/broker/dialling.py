@@ -167,7 +167,7 @@ class Dialling:
         """Connect once, for the overlay, which is told if nothing comes of it. Who stops has no use for it."""
         if not self._is_running:
             return
-        task = asyncio.get_running_loop().create_task(self._ask(Peer(effect.address)))
+        task = asyncio.get_running_loop().create_task(self._ask(Peer(effect.address, kind=effect.kind)))
         self._asking.add(task)
         task.add_done_callback(self._asking.discard)
 

@@ -11,9 +11,11 @@ from palio.protocol.peers import Component, Goodbye, Hello, Joined
 from palio.routing.effects import CloseLink, SetTimer
 from palio.routing.links import MOST_HOPS, NAMES_AT_ONCE
 from palio.routing.occurrences import LinkDown, LinkUp, NotReached
+from palio.routing.overlay.beside import NEWS_AT_ONCE
 from palio.routing.overlay.contacts import MOST_KNOWN, ContactBook
+from palio.routing.overlay.look import MOST_ASKED, MOST_DETOURS
 from palio.routing.overlay.settings import Passable
-from palio.routing.overlay.tree import MOST_ASKED, MOST_BEYOND, MOST_DETOURS, NEWS_AT_ONCE, STALE_FOR
+from palio.routing.overlay.tree import MOST_BEYOND, STALE_FOR
 from tests.routing.overlay.test_tree import address, asked_by, broker, dialled, hello, joined, sent
 
 LARGEST = 2**62

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from palio.routing.overlay.beside import Beside
 from palio.routing.overlay.contacts import ContactBook
 from palio.routing.overlay.settings import Passable
 from palio.routing.overlay.tree import TreeOverlay
@@ -38,12 +39,12 @@ def nameless(monkeypatch):
 
 
 def silent_about_others(monkeypatch):
-    monkeypatch.setattr(TreeOverlay, "_contacts", lambda self, but, most=0: ())
+    monkeypatch.setattr(Beside, "contacts", lambda self, but, most=0: ())
 
 
 def strict(monkeypatch):
     monkeypatch.setattr("palio.routing.overlay.tree.MOST_BEYOND", 0)
-    monkeypatch.setattr(TreeOverlay, "_contacts", lambda self, but, most=0: ())
+    monkeypatch.setattr(Beside, "contacts", lambda self, but, most=0: ())
 
 
 def never_again(monkeypatch):

@@ -6,6 +6,8 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from palio.protocol.peers import LinkKind
+
 
 class Dial(msgspec.Struct, frozen=True, gc=False):
     """Connect to this address once, and ask for a link: `LinkUp` with the address says that it is heard.
@@ -14,6 +16,7 @@ class Dial(msgspec.Struct, frozen=True, gc=False):
     """
 
     address: str
+    kind: LinkKind = LinkKind.PEER
 
 
 # What can happen, and how an operator is told.

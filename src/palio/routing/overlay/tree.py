@@ -32,32 +32,33 @@ Invariants:
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 from zlib import crc32
 
 import msgspec
 
-from palio.protocol.overlay import MOST_CONTACTS, Contact, Nearby, Standing, Suggest
+from palio.protocol.overlay import Contact, Nearby, Standing, Suggest
 from palio.protocol.peers import Component, Goodbye, Hello, LinkKind
 from palio.routing.effects import Effect, Send, SetTimer
 from palio.routing.links import Naming, NeighbourLink
 from palio.routing.occurrences import LinkDown, NotReached
+from palio.routing.overlay.beside import NEWS_AT_ONCE, NEWS_EVERY, Beside
 from palio.routing.overlay.contacts import GRANDPARENT, MET, PARENT, SIBLING, ContactBook, KnownBroker
-from palio.routing.overlay.effects import Dial, OverlayEvent
+from palio.routing.overlay.effects import OverlayEvent
+from palio.routing.overlay.look import Look
 from palio.routing.overlay.manager import (
     CYCLE,
     FULL,
     LATER,
-    REASONS,
     REMOVED,
     SMALLER,
     TERMS,
     OverlayStatistics,
     Refusal,
 )
-from palio.routing.overlay.settings import OverlaySettings, Passable, completed
+from palio.routing.overlay.settings import OverlaySettings, Passable
 from palio.routing.pace import Pace
 
 TIMER = "overlay"
@@ -65,20 +66,10 @@ TIMER = "overlay"
 # others notice, too, that somebody has died).
 FIRST_PAUSE = 0.5
 GROWTH = 2.0
-# How many are asked in one look, and of those who were not reached lately (guesses: all who were near).
-MOST_ASKED = 24
-MOST_UNREACHED = 3
-# How many of them that the same broker has told of, and how many others that those who are full have named.
-# Once `MOST_UNREACHED` that somebody has told of did not answer, all others are asked first (guesses).
-MOST_OF_ONE = 8
-MOST_DETOURS = 16
 # As many times as its degree a broker has neighbours at the most, whoever insists (a guess).
 MOST_BEYOND = 4
 # No part counts as larger: far more than there will be, and far less than a number on the wire may be.
 MOST_BROKERS = 2**31
-# So many news, and so many suggestions, are passed on at once, and then one in so many seconds (guesses).
-NEWS_AT_ONCE = 8
-NEWS_EVERY = 0.5
 # So often our part may be doubted at once, and then once in each `look_every` (a guess).
 MOST_DOUBTS = 4
 # How long a name may be the one of before, because the newer one is still on its way (a guess).
@@ -88,35 +79,8 @@ STALE_FOR = 5.0
 SEEKS_FOR = 2.0
 # How long the root of a smaller part has to ask for a link, before it is asked nevertheless (a guess).
 SUGGESTED_WITHIN = 2.0
-# How long somebody is waited for who has not answered at all, if another one would take us (a guess).
-_PATIENCE = 0.5
 # Others are told how large a part is when it has grown or shrunk by this factor (a guess).
 _NOTABLE = 2.0
-
-
-class OverlayLink(msgspec.Struct, eq=False):
-    """What the overlay knows of a link in use."""
-
-    since: float
-    address: str = ""
-    distance: float = 0.0
-    size: int = 1  # as the neighbour has told: its side, if it is below; otherwise about the whole part
-    parent: str = ""  # of the neighbour
-    contacts: tuple[Contact, ...] = ()
-    told: Nearby | None = None
-    knows: bool = False
-    news: Pace = msgspec.field(default_factory=lambda: Pace(NEWS_AT_ONCE, NEWS_EVERY))
-    suggestions: Pace = msgspec.field(default_factory=lambda: Pace(NEWS_AT_ONCE, NEWS_EVERY))
-
-
-class Asking(msgspec.Struct, eq=False):
-    """Who is being asked for a link, since when, and how far it is."""
-
-    known: KnownBroker
-    since: float
-    insists: bool
-    broker: str = ""
-    distance: float = 0.0
 
 
 class TreeOverlay:
@@ -137,25 +101,25 @@ class TreeOverlay:
         self._settings = settings
         self._address = ""  # where others can reach this broker
         self._naming = naming
-        self._all_links = links
         self._effects = effects
         self._now = now
-        self._give_up = give_up
         self._book = ContactBook(broker, settings.join, Passable(settings.networks))
-        self._links: dict[str, OverlayLink] = {}
-        self._asking: Asking | None = None
-        self._candidates: deque[KnownBroker] = deque()  # of the look that is under way
-        self._detours: deque[KnownBroker] = deque(maxlen=MOST_CONTACTS)  # who is asked before them
-        self._detoured = 0
-        self._in_vain: Counter[str] = Counter()  # who was not reached, by who has told of them
-        self._asked: set[str] = set()  # addresses; each once, and those that are full once more
-        self._full: list[KnownBroker] = []
-        self._looks = False
-        self._insists = False
+        self._beside = Beside(self._book, effects, now)
+        self._links = self._beside.links
+        self._look = Look(
+            broker=broker,
+            book=self._book,
+            ask_within=settings.ask_within,
+            kind=LinkKind.PEER,
+            links=links,
+            effects=effects,
+            now=now,
+            give_up=give_up,
+            is_wanted=self._is_wanted,
+        )
         self._waits_for: KnownBroker | None = None  # whose root shall ask us
         self._suggestions = Pace(NEWS_AT_ONCE, NEWS_EVERY)  # of brokers that ask
         self._doubts = Pace(MOST_DOUBTS, settings.look_every)
-        self._owed_at: float | None = None  # when somebody is to be told something
         self._stale: tuple[Component, dict[str, float]] = naming.component, {}  # who was above us, since when
         self._pause = FIRST_PAUSE
         self._look_at: float | None = None
@@ -166,7 +130,6 @@ class TreeOverlay:
         self._seeks_until: float | None = None  # we are a root, and the first look is not over
         self._begun = False
         self._counts: Counter[str] = Counter()
-        self._refused: Counter[str] = Counter()
         self._repair_seconds = 0.0
 
     # What is known of the tree
@@ -183,22 +146,12 @@ class TreeOverlay:
     def _part_size(self) -> int:
         return self._below() if self._is_root else max(self._size, self._below())
 
-    def _contacts(self, but: str, most: int = MOST_CONTACTS) -> tuple[Contact, ...]:
-        return tuple(
-            [
-                Contact(name, link.address, link.distance)
-                for name, link in sorted(self._links.items())
-                if name != but and link.address
-            ][:most]
-        )
-
     # Hellos
 
     def standing(self, link: NeighbourLink) -> Standing | None:
         if link.kind is not LinkKind.PEER:
             return None
-        asking = self._asking
-        asks = asking is not None and asking.broker == link.broker and link.asks
+        asking, asks = self._look.asking, self._look.is_asking(link)
         ours = Standing(self._address, self._part_size(), network=self._settings.name)
         if not asks or asking is None:
             return ours
@@ -216,7 +169,7 @@ class TreeOverlay:
             return None
         if self._was_above(theirs):
             return Refusal(LATER, f"{ours} was below {theirs} a moment ago.")
-        contact = self._contact_of(link, standing)
+        contact = self._beside.contact_of(link, standing)
         if standing.insists and len(self._links) < MOST_BEYOND * self._settings.degree:
             return None
         if not standing.insists and self._is_smaller(standing, hello.component):
@@ -225,7 +178,7 @@ class TreeOverlay:
             return Refusal(SMALLER, f"{ours} is in a smaller part of the network, which is going to ask.")
         if len(self._links) >= self._settings.degree:
             reason = f"{ours} has {len(self._links)} neighbours, as many as it should have."
-            return Refusal(FULL, reason, self._contacts(but=theirs))
+            return Refusal(FULL, reason, self._beside.contacts(but=theirs))
         return None
 
     def _was_above(self, broker: str) -> bool:
@@ -241,15 +194,7 @@ class TreeOverlay:
         size = self._part_size()
         if standing.size != size:
             return standing.size > size
-        return component > self._naming.component and (not self._is_root or self._asking is not None)
-
-    def _contact_of(self, link: NeighbourLink, standing: Standing) -> Contact | None:
-        """Where a neighbour can be reached, if it says something that can be used."""
-        address = completed(standing.address, link.host)
-        known = self._book.meet(
-            link.broker, address, self._now(), told_by=link.broker, distance=standing.distance
-        )
-        return None if known is None else Contact(link.broker, known.address, known.distance)
+        return component > self._naming.component and (not self._is_root or self._look.asking is not None)
 
     def adopts(self, link: NeighbourLink, hello: Hello) -> bool | None:
         standing = hello.standing
@@ -265,13 +210,9 @@ class TreeOverlay:
         standing, now = hello.standing, self._now()
         if link.kind is not LinkKind.PEER:
             return
-        known = self._links[link.broker] = OverlayLink(now)
-        self._book.unbar(link.broker)
+        known = self._beside.add(link, standing)
         if standing is not None:
-            contact = self._contact_of(link, standing)
-            known.knows, known.size = True, _counted(standing.size)
-            known.address = contact.address if contact is not None else ""
-            known.distance = contact.distance if contact is not None else 0.0
+            known.size = _counted(standing.size)
             if link.broker == self._naming.toward:
                 self._size = min(known.size + self._below(), MOST_BROKERS)
             if standing.asks and not link.asks:
@@ -279,10 +220,9 @@ class TreeOverlay:
                 self._counts["taken"] += 1
         if len(self._links) > self._settings.degree:
             self._counts["beyond"] += 1
-        if link.asks and self._asking is not None and self._asking.broker == link.broker:
-            known.distance = self._asking.distance
-            known.address = known.address or self._asking.known.address
-            self._asking.known.broker = link.broker
+        if (asking := self._look.granted(link)) is not None:
+            known.distance = asking.distance
+            known.address = known.address or asking.known.address
             self._counts["linked"] += 1
             seconds = now - self._alone_since if self._alone_since is not None else 0.0
             self._repair_seconds += seconds
@@ -292,49 +232,18 @@ class TreeOverlay:
             self._tell(OverlayEvent("taken", link.broker))
 
     def refused(self, link: NeighbourLink, goodbye: Goodbye) -> None:
-        if not link.asks or self._asking is None or self._asking.broker != link.broker:
+        refused = self._look.refuse(link, goodbye)
+        if refused is None:
             return
-        asked, insisted = self._asking.known, self._asking.insists
-        self._asking = None
-        why = goodbye.why if goodbye.why in REASONS else TERMS
-        self._refused[why] += 1
-        self._tell(OverlayEvent("refused", link.broker, goodbye.reason))
-        if why == CYCLE:
-            asked.in_part = True
-        elif why == LATER or (why == SMALLER and insisted):
-            pass  # in the next look
-        elif why == TERMS:
-            asked.last = True
-        elif why == REMOVED:
-            self._book.bar(link.broker)
-        elif why == SMALLER:
-            self._waits_for = asked
+        if refused.why == CYCLE:
+            refused.known.in_part = True
+        elif refused.why == SMALLER and not refused.insisted:
+            self._waits_for = refused.known
             self._look_at = self._now() + SUGGESTED_WITHIN
-        elif why == FULL:
-            self._full.append(asked)
-            now, others = self._now(), goodbye.others
-            found = [
-                self._book.meet(one.broker, one.address, now, source=link.broker, distance=one.distance)
-                for one in others
-            ]
-            # Everyone chooses others of them, so that the tree does not grow on one side.
-            for known in sorted([known for known in found if known is not None], key=self._chance):
-                if known not in self._full:
-                    self._ask_next(known)
-
-    def _chance(self, known: KnownBroker) -> int:
-        return crc32(f"{self._broker} {known.broker or known.address}".encode())
-
-    def _ask_next(self, known: KnownBroker) -> None:
-        for waiting in (self._candidates, self._detours):
-            if known in waiting:
-                waiting.remove(known)
-        self._detours.appendleft(known)
 
     def lost(self, link: NeighbourLink, message: LinkDown | Goodbye | None) -> None:
         now = self._now()
-        if self._asking is not None and self._asking.broker == link.broker and link.asks:
-            self._asking = None
+        self._look.lost(link)
         former = self._links.pop(link.broker, None)
         if former is None:
             return
@@ -395,15 +304,8 @@ class TreeOverlay:
             return
         assert type(message) is Nearby
         shrunk = message.size < link.size and neighbour != self._naming.toward
-        link.contacts, link.parent = message.contacts, message.parent
         link.size = _counted(message.size)
-        now = self._now()
-        self._book.untold(neighbour, but=message.contacts)
-        for contact in message.contacts:
-            if contact.broker not in self._links:
-                self._book.meet(
-                    contact.broker, contact.address, now, told_by=neighbour, distance=contact.distance
-                )
+        self._beside.hear(neighbour, message)
         if neighbour == self._naming.toward:
             self._size = link.size
         elif shrunk and self._is_root:
@@ -425,46 +327,22 @@ class TreeOverlay:
         if known is None or self._now() < known.asked + SUGGESTED_WITHIN:
             return  # it has just been asked, and who suggests it knows less
         known.in_part = False
-        asking = self._asking
-        if asking is not None and not asking.broker and self._now() - asking.since > _PATIENCE:
-            self._asking = asking = None  # who does not answer can wait
+        self._look.hurry()
         if self._waits_for is not None:  # we are the smaller part now
-            self._candidates.append(self._waits_for)
+            self._look.add(self._waits_for)
             self._waits_for = None
+        asking = self._look.asking
         if asking is None or asking.known is not known:
-            self._ask_next(known)
+            self._look.put_first(known)
         self._look_at = self._now()
 
     # Looking
 
     def not_reached(self, message: NotReached) -> None:
-        asking = self._asking
-        if asking is None or asking.known.address != message.address or asking.broker:
-            return
-        self._is_in_vain(asking.known)
-        self._asking = None
-        self._refused["not reached"] += 1
-        self._tell(OverlayEvent("not reached", asking.known.broker or message.address, message.reason))
-
-    def _is_in_vain(self, known: KnownBroker) -> None:
-        """Somebody does not answer. Whoever has told of several such is not believed before others are."""
-        known.failures += 1
-        source = known.source
-        self._in_vain[source] += 1
-        if source and self._in_vain[source] == MOST_UNREACHED:
-            waiting = [*self._detours, *self._candidates]
-            put_off = [one for one in waiting if one.source == source]
-            self._detours.clear()
-            self._candidates = deque([one for one in waiting if one not in put_off] + put_off)
+        self._look.not_reached(message)
 
     def dialled(self, link: NeighbourLink, address: str) -> bool:
-        asking = self._asking
-        if asking is None or asking.known.address != address or asking.broker:
-            return False
-        asking.broker, asking.known.broker = link.broker, link.broker
-        asking.known.failures = 0
-        asking.distance = asking.known.distance = self._now() - asking.since
-        return True
+        return self._look.dialled(link, address)
 
     def begin(self, address: str) -> None:
         self._address = self._settings.address or address
@@ -477,15 +355,7 @@ class TreeOverlay:
         self._timer_at = None
         if self._seeks_until is not None and now >= self._seeks_until:
             self._seeks_until = None
-        asking = self._asking
-        if asking is not None and now >= asking.since + self._settings.ask_within:
-            self._is_in_vain(asking.known)
-            self._asking = None
-            self._refused["no answer"] += 1
-            self._tell(OverlayEvent("not reached", asking.broker or asking.known.address, "no answer in time"))
-            link = self._all_links.get(asking.broker)
-            if link is not None and link.asks and not link.established:
-                self._give_up(link, Refusal(LATER, f"{asking.broker} did not answer in time."))
+        self._look.on_timer()
 
     def settle(self) -> None:
         if not self._begun:
@@ -495,81 +365,40 @@ class TreeOverlay:
         else:
             if self._naming.component != self._named:
                 self._become_root()
-            self._look()
+            self._ask_somebody()
         self._tell_neighbours()
         self._set_timer()
 
     def _stop_looking(self) -> None:
         self._named = self._look_at = self._seeks_until = None
-        if self._asking is None and self._alone_since is not None:
+        if self._look.asking is None and self._alone_since is not None:
             self._counts["repairs"] += 1
             self._alone_since = None
         self._end_look()
 
     def _end_look(self) -> None:
-        self._asking = self._waits_for = None
-        self._candidates.clear()
-        self._detours.clear()
-        self._detoured = 0
-        self._in_vain.clear()
-        self._full.clear()
-        self._asked.clear()
-        self._looks = self._insists = False
+        self._look.end()
+        self._waits_for = None
 
-    def _look(self) -> None:
+    def _ask_somebody(self) -> None:
         """Ask the next candidate, if it is time and nobody is being asked."""
         now = self._now()
-        if self._asking is not None or self._look_at is None or now < self._look_at:
+        if self._look.asking is not None or self._look_at is None or now < self._look_at:
             return
+        self._look_at = now
         if self._waits_for is not None:  # its root did not ask us in time
             known, self._waits_for = self._waits_for, None
             if known.broker not in self._links:
-                self._ask(known, insists=True)
+                self._look.ask(known, insists=True)
                 return
-        if not self._looks:
-            self._looks = True
-            self._candidates.extend([one for one in self._chosen() if one not in self._candidates])
-        while self._detours or self._candidates:
-            detours = bool(self._detours) and self._detoured < MOST_DETOURS
-            if not detours and not self._candidates:
-                break
-            known = (self._detours if detours else self._candidates).popleft()
-            if known.address in self._asked and not self._insists:
-                continue
-            wanted = known.broker not in self._links and not self._book.is_barred(known)
-            if wanted and not known.in_part and known.broker != self._broker:
-                self._detoured += detours
-                self._ask(known)
-                return
-        if self._full and not self._insists:
-            self._insists = True
-            self._candidates.extend(self._full)
-            self._full.clear()
-            self._look()
-            return
-        self._end_look()
-        self._look_later()
+        if not self._look.is_on:
+            self._look.begin(self._book.candidates(self._links, now))
+        if not self._look.go_on():
+            self._look_later()
 
-    def _chosen(self) -> list[KnownBroker]:
-        """Whom to ask in this look."""
-        found = self._book.candidates(self._links, self._now())
-        unreached, chosen = 0, []
-        of_one: Counter[str] = Counter()
-        for known in found:
-            unreached += known.failures > 0
-            of_one[known.source] += 1
-            is_one_more = known.source and of_one[known.source] > MOST_OF_ONE
-            if not is_one_more and not (known.failures and unreached > MOST_UNREACHED):
-                chosen.append(known)
-        return chosen[:MOST_ASKED]
-
-    def _ask(self, known: KnownBroker, *, insists: bool = False) -> None:
-        self._counts["asked"] += 1
-        known.asked = self._now()
-        self._asked.add(known.address)
-        self._asking = Asking(known, known.asked, insists or self._insists)
-        self._look_at = self._now()
-        self._effects().append(Dial(known.address))
+    def _is_wanted(self, known: KnownBroker) -> bool:
+        inside = known.in_part or known.broker in self._links or known.broker == self._broker
+        return not inside and not self._book.is_barred(known)
 
     def _look_later(self) -> None:
         """Look again after a pause, if there is anybody who may be in another part."""
@@ -579,15 +408,15 @@ class TreeOverlay:
             self._alone_since = None
             return
         # Not all at the same moment: those who have lost each other shall not miss each other again and again.
-        chance = crc32(f"{self._broker} {self._counts['asked']}".encode()) / 2**32
+        chance = crc32(f"{self._broker} {self._look.asked}".encode()) / 2**32
         self._look_at = self._now() + self._pause * (0.75 + 0.5 * chance)
         self._pause = min(GROWTH * self._pause, self._settings.look_every)
 
     def _set_timer(self) -> None:
         due = self._look_at
-        if self._asking is not None:
-            due = self._asking.since + self._settings.ask_within
-        for other in (self._owed_at, self._seeks_until):
+        if self._look.asking is not None:
+            due = self._look.due
+        for other in (self._beside.owed_at, self._seeks_until):
             if other is not None and (due is None or other < due):
                 due = other
         if due is not None and due != self._timer_at:
@@ -604,20 +433,12 @@ class TreeOverlay:
         if self._is_root:
             if not self._size / _NOTABLE < below < self._size * _NOTABLE:
                 self._size = below
-        parent, self._owed_at = toward or "", None
-        for name, link in self._links.items():
-            if not link.knows:
-                continue
-            size = below if name == toward else self._size
-            news = Nearby(self._contacts(but=name), parent, size)
-            if news == link.told:
-                continue
-            if link.news.takes(self._now()):
-                link.told = news
-                self._effects().append(Send(name, news))
-            else:
-                due = link.news.next
-                self._owed_at = due if self._owed_at is None else min(self._owed_at, due)
+        contacts = self._beside.contacts
+
+        def news_for(name: str) -> Nearby:
+            return Nearby(contacts(but=name), toward or "", below if name == toward else self._size)
+
+        self._beside.tell(news_for)
 
     def is_seeking(self) -> bool:
         return self._seeks_until is not None
@@ -631,17 +452,17 @@ class TreeOverlay:
             self._naming.toward or "",
             self._naming.path,
             self._part_size(),
-            self._look_at is not None or self._asking is not None,
-            self._contacts(but=""),
+            self._look_at is not None or self._look.asking is not None,
+            self._beside.contacts(but=""),
             tuple(self._book.contacts()),
-            counts["asked"],
+            self._look.asked,
             counts["taken"],
             counts["linked"],
             counts["lost"],
             counts["given up"],
             counts["damped"],
             counts["beyond"],
-            dict(self._refused),
+            dict(self._look.refused),
             counts["repairs"],
             self._repair_seconds,
         )
