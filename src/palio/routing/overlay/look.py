@@ -45,7 +45,7 @@ class Asking(msgspec.Struct, eq=False):
     distance: float = 0.0
 
 
-class Refused(msgspec.Struct, frozen=True):
+class HeardRefusal(msgspec.Struct, frozen=True):
     """Who has refused a link, why, and whether it was insisted."""
 
     known: KnownBroker
@@ -187,7 +187,7 @@ class Look:
         asking.known.broker = link.broker
         return asking
 
-    def refuse(self, link: NeighbourLink, goodbye: Goodbye) -> Refused | None:
+    def refuse(self, link: NeighbourLink, goodbye: Goodbye) -> HeardRefusal | None:
         """Handles the refusal of a link, if this end has asked for it."""
         if not self.is_asking(link) or self.asking is None:
             return None
@@ -211,7 +211,7 @@ class Look:
             for known in sorted([known for known in found if known is not None], key=self.chance):
                 if known not in self._full:
                     self.put_first(known)
-        return Refused(asked, why, insisted)
+        return HeardRefusal(asked, why, insisted)
 
     def not_reached(self, message: NotReached) -> None:
         """Somebody cannot be asked."""
