@@ -2,8 +2,10 @@
 
 import pytest
 
+from palio.protocol.reconfiguration import Flush
 from tests.routing.harness import Bench
 from tests.routing.reconfiguration.scenes import (
+    EXTENDED,
     LATER,
     SOON,
     TREE,
@@ -17,7 +19,7 @@ from tests.routing.reconfiguration.scenes import (
     tree_world,
 )
 
-PROTOCOLS = ("strawman", "deferred")
+PROTOCOLS = ("strawman", "deferred", "notified")
 PARKING = PROTOCOLS[1:]
 STAR = (("a", "b"), ("b", "c"), ("b", "d"), ("d", "e"))
 P = "x > 5"
@@ -103,6 +105,40 @@ def test_6_a_leaf_cleans_up_at_once_and_tells_nothing_on_its_new_link(protocol):
     assert world.routers["e"].reconfiguration().parked == 0
 
 
+def test_7_notified_deferral_drops_when_the_flush_has_come():
+    world = tree_world(TREE, "notified")
+    subscribed(world, ("E", "p"), ("D", "p"))
+    world.cut("A", "B")
+    world.after(SOON, world.link, "C", "D")
+    world.run(world.now + 1.0)
+    assert counted(world) == (4, 3)
+    assert [world.routers[one].reconfiguration().flushed for one in "AB"] == [1, 1]
+
+
+def test_7_the_timer_is_the_fallback_for_a_flush_that_is_lost():
+    world = tree_world(TREE, "notified")
+    subscribed(world, ("E", "p"), ("D", "p"))
+    world.loses = Flush
+    began = world.now
+    world.cut("A", "B")
+    world.after(SOON, world.link, "C", "D")
+    world.run(began + 2.9)
+    assert counted(world) == (4, 0)
+    world.run()
+    assert counted(world) == (4, 3)
+    assert [world.routers[one].reconfiguration().expired for one in "AB"] == [1, 1]
+
+
+def test_8_the_flush_goes_along_the_path_of_the_reconfiguration_only():
+    world = tree_world(EXTENDED, "notified")
+    subscribed(world, ("E", "p"), ("D", "p"), ("h4", "q"))
+    world.cut("A", "B")
+    world.after(SOON, world.link, "C", "D")
+    world.run()
+    # From C to D, G and B; and from there all the way round to A.
+    assert world.said["Flush"] == 3 + 6
+
+
 @pytest.mark.parametrize("wait", [SOON, LATER])
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_13_tables_are_those_of_a_tree_that_is_built_anew(protocol, wait):
@@ -131,6 +167,18 @@ def test_14_figure_12_a_broker_dies_and_its_children_find_other_links(protocol):
     wanted = [("c1", "s1"), ("C", "s2"), ("D", "s3"), ("A", "s4"), ("b1", "s5")]
     routers, written = died(Scene(links, wanted, "X", (("D", "C"), ("A", "B"))), protocol, SOON)
     assert routers == written
+
+
+def test_15_each_loss_has_a_name_of_its_own_that_is_known_before_the_new_link_is_there():
+    world = tree_world(TREE, "notified")
+    names = set()
+    for _ in range(5):
+        world.cut("A", "B")
+        world.run(world.now + SOON)
+        names.add(world.routers["D"]._core.naming.component)
+        world.link("A", "B")
+        world.run()
+    assert len(names) == 5
 
 
 @pytest.mark.parametrize("protocol", PARKING)

@@ -28,6 +28,7 @@ class Metrics(Collector):
         yield from self._of_broker()
         yield from self._of_links()
         yield from self._of_overlay()
+        yield from self._of_reconfiguration()
         yield from self._of_subscriptions()
         yield from self._of_store()
         yield from self._of_documents()
@@ -97,6 +98,17 @@ class Metrics(Collector):
         yield from (changes, refused)
         help_text = "Seconds that this broker was without a parent before it found one."
         yield _counter("palio_overlay_repair_seconds", help_text, name, overlay.repair_seconds)
+
+    def _of_reconfiguration(self) -> Iterator[Metric]:
+        name, reconfiguration = self._broker.settings.name, self._broker.router.reconfiguration()
+        help_text = "Rows of lost links that are parked."
+        yield _gauge("palio_reconfiguration_parked_rows", help_text, name, reconfiguration.rows)
+        lost = CounterMetricFamily(
+            "palio_reconfiguration_links", "What became of lost links.", labels=("broker", "what")
+        )
+        for what in ("parked", "flushed", "expired"):
+            lost.add_metric((name, what), getattr(reconfiguration, what))
+        yield lost
 
     def _of_subscriptions(self) -> Iterator[Metric]:
         durable = self._broker.router.durable

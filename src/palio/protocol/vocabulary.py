@@ -12,6 +12,7 @@ from palio.protocol import (
     invocations,
     overlay,
     peers,
+    reconfiguration,
     requests,
     sharing,
 )
@@ -53,7 +54,7 @@ DurablePeerMessage: TypeAlias = (
 )
 InquiryPeerMessage: TypeAlias = inquiries.Probe | inquiries.Probed | inquiries.Enquire | inquiries.Answered
 SharingMessage: TypeAlias = sharing.Share | sharing.Verify | sharing.Verified
-OverlayMessage: TypeAlias = overlay.Nearby | overlay.Suggest
+OverlayMessage: TypeAlias = overlay.Nearby | overlay.Suggest | reconfiguration.Flush
 _AmongBrokers: TypeAlias = PeerMessage | DurablePeerMessage | InquiryPeerMessage
 BrokerMessage: TypeAlias = _AmongBrokers | SharingMessage | OverlayMessage
 

@@ -38,6 +38,7 @@ class Core:
         self.configuration = configuration
         self.broker = configuration.broker
         self.effects: list[Effect] = []
+        self.behind_rows: list[Effect] = []  # what is to follow the rows that there are to tell
         self.now = 0.0
         self.overlap = facts.overlap
         self.tables = Tables(configuration, facts)
@@ -82,6 +83,12 @@ class Core:
 
     def settle(self) -> None:
         """Tell each port what has changed, ask it to confirm where somebody waits for that, start the waves."""
+        self._settle_rows()
+        if self.behind_rows:
+            self.effects += self.behind_rows
+            self.behind_rows = []
+
+    def _settle_rows(self) -> None:
         waves = self.waves
         starting = bool(waves.beginning)
         if not starting and self.tables.is_settled():

@@ -56,6 +56,11 @@ NAME_EVERY = 0.25
 _NAMES_REMEMBERED = 32
 
 
+def made_by_loss(component: Component) -> bool:
+    """Whether a name was made as a link was lost, and not when a broker began."""
+    return component.count % _NAMES_IN_A_LIFE > 0
+
+
 class NeighbourLink(msgspec.Struct, eq=False):
     """A link, and the rows that came on it, by number."""
 
@@ -66,6 +71,8 @@ class NeighbourLink(msgspec.Struct, eq=False):
     # Whether this end has asked for it, and where the other end is (`overlay`).
     asks: bool = False
     host: str = ""
+    # Whether the other end knows what is said of reconfigurations.
+    knows_reconfiguration: bool = False
     # The name of our part, and its path, that the neighbour knows; None before it was said hello.
     told: tuple[Component, tuple[str, ...]] | None = None
     names: deque[Component] = msgspec.field(default_factory=lambda: deque(maxlen=_NAMES_REMEMBERED))
@@ -98,6 +105,7 @@ class Naming:
         self.component = Component(broker, self._count)
         self.path: tuple[str, ...] = (broker,)
         self.toward: str | None = None
+        self._directions: dict[Component, str] = {}  # in which names came before this one, the latest of them
 
     def hear(self, component: Component, path: tuple[str, ...], neighbour: str) -> str:
         """A neighbour says the name of its part. Returns what follows: `adopted`, `ours` or `cycle`."""
@@ -117,6 +125,7 @@ class Naming:
 
     def adopt(self, component: Component, path: tuple[str, ...], neighbour: str) -> None:
         """Take the name of a neighbour's part."""
+        self._remember()
         self.component = component
         self.path = (*path[1 - MOST_HOPS :], self._broker)
         self.toward = neighbour
@@ -125,8 +134,20 @@ class Naming:
         """Handles a lost link to a neighbour. Returns whether this side has a new name by that."""
         if neighbour != self.toward:
             return False
+        self._remember()
         self._count += 1
         self.component = Component(self._broker, self._count)
         self.path = (self._broker,)
         self.toward = None
         return True
+
+    def direction(self, component: Component) -> str | None:
+        """The neighbour from which a name came, this one or one of those before it."""
+        return self.toward if component == self.component else self._directions.get(component)
+
+    def _remember(self) -> None:
+        self._directions.pop(self.component, None)
+        if self.toward is not None:
+            self._directions[self.component] = self.toward
+        if len(self._directions) > _NAMES_REMEMBERED:
+            del self._directions[next(iter(self._directions))]

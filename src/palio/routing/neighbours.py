@@ -15,6 +15,7 @@ import msgspec
 
 from palio.model.form import VERSION as FORM
 from palio.protocol import overlay, peers
+from palio.protocol.reconfiguration import Flush
 from palio.protocol.sharing import Share
 from palio.routing.configuration import Strategy
 from palio.routing.core import Core
@@ -25,7 +26,8 @@ from palio.routing.occurrences import LinkDown, LinkUp, NotReached
 from palio.routing.overlay.effects import OverlayEvent
 from palio.routing.overlay.manager import CYCLE, LATER, REMOVED, TERMS, FixedLinks, Manager, Refusal
 from palio.routing.overlay.tree import TreeOverlay
-from palio.routing.reconfiguration.parking import Reconfiguration
+from palio.routing.reconfiguration.parking import PARKED
+from palio.routing.reconfiguration.protocols import Loss, Reconfiguration
 from palio.routing.table import GRAPH
 from palio.routing.waves import PortProgress
 
@@ -152,7 +154,7 @@ class Neighbours:
         terms, shared = self._core.configuration.terms, self._core.sharing.records.digests()
         standing = self.overlay.standing(link)
         name = naming.component, naming.path
-        hello = peers.Hello(link.kind, link.cost, terms, *name, FORM, shared, standing)
+        hello = peers.Hello(link.kind, link.cost, terms, *name, FORM, shared, standing, reconfigures=True)
         self._core.effects.append(Send(link.broker, hello))
 
     def _on_hello(self, link: NeighbourLink, hello: peers.Hello) -> None:
@@ -181,6 +183,8 @@ class Neighbours:
         ours, theirs = self._core.broker, link.broker
         if ours == theirs:
             return Refusal(TERMS, f"The broker {ours} cannot be its own neighbour.")
+        if theirs.startswith(PARKED):
+            return Refusal(TERMS, f"No broker can be called {theirs!r}.")
         if hello.form != FORM:
             return Refusal(
                 TERMS,
@@ -213,6 +217,8 @@ class Neighbours:
         if not flooding and link.kind is not peers.LinkKind.BELOW:
             self._core.waves.ports[link.broker] = PortProgress()
             self._core.tables.open_port(link.broker, attracts_all=link.kind is peers.LinkKind.MASTER)
+        link.knows_reconfiguration = hello.reconfigures
+        self.reconfiguration.link_gained(link, hello)
         assert link.told is not None
         adopts = self.overlay.adopts(link, hello)
         if adopts is None:
@@ -278,10 +284,13 @@ class Neighbours:
         self._core.forwarding.takes_all.pop(name, None)
         self._core.tables.close_port(name)
         progress = self._core.waves.ports.pop(name, None)
-        self.reconfiguration.link_lost(link)
+        naming = self._core.naming
+        loss = Loss(name, naming.component, naming.path[:-1])
+        is_new = naming.lose(name)
+        self.reconfiguration.link_lost(link, loss if is_new else None)
         if progress is not None:
             self._core.waves.begin_anew(progress.abandon())
-        if self._core.naming.lose(name):
+        if is_new:
             self._spread_name(None)
 
     # Links: the name of the part that they connect
@@ -355,6 +364,9 @@ class Neighbours:
     def _on_overlay(self, link: NeighbourLink, message: overlay.Nearby | overlay.Suggest) -> None:
         self.overlay.hear(link.broker, message)
 
+    def _on_reconfiguration(self, link: NeighbourLink, message: Flush) -> None:
+        self.reconfiguration.hear(link.broker, message)
+
     def _on_share(self, link: NeighbourLink, message: Share) -> None:
         reason = self._core.sharing.hear(link.broker, message)
         if reason is not None:
@@ -411,4 +423,5 @@ _HANDLERS: dict[type, Callable[[Neighbours, NeighbourLink, Any], None]] = {
     Share: Neighbours._on_share,
     overlay.Nearby: Neighbours._on_overlay,
     overlay.Suggest: Neighbours._on_overlay,
+    Flush: Neighbours._on_reconfiguration,
 }

@@ -30,7 +30,7 @@ from palio.routing.occurrences import Message, PublishPart, StoreMessage
 from palio.routing.overlay.manager import OverlayStatistics
 from palio.routing.overlay.tree import TIMER as OVERLAY
 from palio.routing.reconfiguration.parking import TIMER as RECONFIGURATION
-from palio.routing.reconfiguration.parking import ReconfigurationStatistics
+from palio.routing.reconfiguration.protocols import ReconfigurationStatistics
 from palio.routing.reconfiguration.settings import ReconfigurationSettings
 from palio.routing.scopes import SetScope, owner_of
 from palio.routing.shared import SharedRecords, SharedStatistics

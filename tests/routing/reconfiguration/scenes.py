@@ -141,6 +141,24 @@ def drawn(seed):
     return Scene(links, wanted, old, new), chance.choice((SOON, LATER))
 
 
+def drawn_death(seed):
+    """A tree, what is wanted where, a broker of it that dies, and links of its children to the largest part."""
+    chance = Random(f"death {seed}")
+    scene, wait = drawn(seed)
+    names = names_of(scene.links)
+    inner = [name for name in names if name != "b0" and sum(name in link for link in scene.links) > 1]
+    if not inner:
+        return drawn_death(seed + 1_000_000)
+    dead = chance.choice(inner)
+    left = [link for link in scene.links if dead not in link]
+    home = side_of(left, ("b0", ""))
+    links = []
+    for child in [name for link in scene.links if dead in link for name in link if name != dead]:
+        if child not in home:
+            links.append((chance.choice(sorted(home)), child))
+    return scene._replace(old=dead, new=tuple(links)), wait
+
+
 def side_of(links, old):
     """Who is with the first end of a link when that is gone."""
     side, new = set(), {old[0]}

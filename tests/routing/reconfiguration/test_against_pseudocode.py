@@ -4,13 +4,28 @@ from __future__ import annotations
 
 import pytest
 
-from palio.routing.reconfiguration.parking import Reconfiguration
+from palio.routing.core import Core
+from palio.routing.reconfiguration.parking import Parking
+from palio.routing.reconfiguration.protocols import Reconfiguration
 from palio.routing.table import Table
-from tests.routing.reconfiguration.pseudocode import DEFERRED, STRAWMAN
-from tests.routing.reconfiguration.scenes import EXTENDED, LATER, SOON, TREE, Scene, drawn, imagined, replaced
+from tests.routing.reconfiguration.pseudocode import DEFERRED, NOTIFIED, STRAWMAN
+from tests.routing.reconfiguration.scenes import (
+    EXTENDED,
+    LATER,
+    SOON,
+    TREE,
+    Scene,
+    died,
+    drawn,
+    drawn_death,
+    imagined,
+    replaced,
+    subscribed,
+    tree_world,
+)
 from tests.slices import sliced
 
-PROTOCOLS = (STRAWMAN, DEFERRED)
+PROTOCOLS = (STRAWMAN, DEFERRED, NOTIFIED)
 OLD = ("A", "B")
 ED, AT_A, AT_G = (("E", "p"), ("D", "p")), (("A", "p"),), (("G", "p"),)
 
@@ -23,19 +38,21 @@ WRITTEN = {
     "extended, shared": (EXTENDED, AT_G, ("A", "G"), {STRAWMAN: ("8/7", "8/7"), DEFERRED: ("2/1", "2/1")}),
     "extended": (EXTENDED, AT_G, ("C", "D"), {STRAWMAN: ("8/7", "9/8"), DEFERRED: ("6/5", "6/5")}),
 }
-CASES = [(name, protocol) for name, case in WRITTEN.items() for protocol in case[3]]
+# Who is told when to drop says the same as who waits.
+CASES = [(name, protocol) for name in WRITTEN for protocol in PROTOCOLS]
 
 
 @pytest.mark.parametrize(("name", "protocol"), CASES)
 def test_the_pseudocode_says_what_its_table_says(name, protocol):
     links, wanted, new, written = WRITTEN[name]
+    as_written = written[DEFERRED if protocol == NOTIFIED else protocol]
     said = []
     for wait in (LATER, 0.0):
         net = imagined(links, protocol, wanted)
         net.replace(OLD, new, wait)
         net.run()
         said.append(f"{net.said['SUB']}/{net.said['UNSUB']}")
-    assert tuple(said) == written[protocol]
+    assert tuple(said) == as_written
 
 
 @pytest.mark.parametrize("wait", [SOON, LATER])
@@ -52,6 +69,29 @@ def test_brokers_of_random_trees_say_what_the_pseudocode_says(seed, protocol):
     scene, wait = drawn(seed)
     routers, written = replaced(scene, protocol, wait)
     assert routers == written, (seed, scene, wait)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("seed", sliced(range(200), 20))
+def test_brokers_that_lose_one_of_them_say_what_the_pseudocode_says(seed, protocol):
+    scene, wait = drawn_death(seed)
+    routers, written = died(scene, protocol, wait)
+    assert routers == written, (seed, scene, wait)
+
+
+def expired(scene, wait):
+    """How many lots of rows waited for their time, though a link has taken the place of the lost one."""
+    world = tree_world(scene.links, NOTIFIED)
+    subscribed(world, *scene.wanted)
+    world.cut(*scene.old)
+    world.after(wait, world.link, *scene.new)
+    world.run()
+    return sum(router.reconfiguration().expired for router in world.routers.values())
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_nobody_waits_who_can_be_notified(seed):
+    assert expired(*drawn(seed)) == 0
 
 
 # Faults that are planted
@@ -73,8 +113,29 @@ def test_rows_that_are_parked_for_ever_are_found(monkeypatch):
     assert found(DEFERRED)
 
 
+def test_a_flush_that_is_forgotten_is_found(monkeypatch):
+    monkeypatch.setattr(Reconfiguration, "link_gained", lambda self, link, hello: None)
+    assert any(expired(*drawn(seed)) for seed in range(10))
+
+
+def test_a_flush_that_is_not_sent_on_to_the_other_end_is_found(monkeypatch):
+    monkeypatch.setattr(Reconfiguration, "_tell_other_end", lambda self, loss, part: None)
+    assert any(expired(*drawn(seed)) for seed in range(10))
+
+
+def test_a_flush_that_overtakes_rows_is_found(monkeypatch):
+    monkeypatch.setattr(Core, "settle", overtaking)
+    assert found(NOTIFIED)
+
+
+def overtaking(core):
+    core.effects += core.behind_rows
+    core.behind_rows = []
+    core._settle_rows()
+
+
 def test_rows_that_are_dropped_at_once_are_found(monkeypatch):
-    monkeypatch.setattr(Reconfiguration, "_park", lambda self, link, seconds: self._drop_now(link))
+    monkeypatch.setattr(Parking, "park", lambda self, link, part, seconds: self.drop_at_once(link))
     assert found(DEFERRED)
 
 

@@ -11,7 +11,8 @@ import pytest
 from palio import Advertisement, Filter, Notification
 from palio.protocol.requests import Advertise, Publish, Release, Subscribe
 from palio.routing.covering import Covering
-from palio.routing.reconfiguration.parking import Reconfiguration
+from palio.routing.reconfiguration.parking import Parking
+from palio.routing.reconfiguration.protocols import Reconfiguration
 from palio.routing.reconfiguration.settings import Protocol
 from palio.routing.table import Table
 from tests.routing.reconfiguration.scenes import side_of, tree_world
@@ -171,5 +172,5 @@ def test_entries_that_new_ports_should_see_now_and_nobody_looks_at_again_are_fou
 
 
 def test_parked_rows_of_which_none_is_ever_dropped_are_found(monkeypatch):
-    monkeypatch.setattr(Reconfiguration, "_dropping", lambda self, link, port: iter(()))
+    monkeypatch.setattr(Parking, "_dropping", lambda self, link, port: iter(()))
     assert found()

@@ -40,6 +40,7 @@ class TreeWorld:
         self.now = 0.0
         self.said: Counter[str] = Counter()
         self.delivered: list[tuple[float, str, Any]] = []  # when, to which session, which notification
+        self.loses: type = type(None)  # messages of this type are lost
         self.closed: list[tuple[str, str, str]] = []
         self._latency = latency
         self._queue: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
@@ -111,7 +112,7 @@ class TreeWorld:
                 case Send(other, message):
                     self._count(message)
                     life = self._lines.get((broker, other))
-                    if life is not None:
+                    if life is not None and not isinstance(message, self.loses):
                         self.after(self._latency(broker, other), self._arrive, broker, other, life, message)
                 case SetTimer(name, at):
                     number = self._timers[broker, name] = next(self._number)

@@ -7,7 +7,7 @@ import pytest
 from palio.routing.links import Naming
 from palio.routing.neighbours import Neighbours
 from palio.routing.overlay.tree import FIRST_PAUSE, TreeOverlay
-from palio.routing.reconfiguration.parking import Reconfiguration
+from palio.routing.reconfiguration.parking import Parking
 from palio.sim.overlay.oracle import at_rest, connected, judge, parts
 from palio.sim.overlay.script import CrashBrokers, LeaveBroker, OverlayScenario, PartNetwork, drawn
 from palio.sim.overlay.world import OverlayWorld
@@ -188,7 +188,7 @@ def blind(monkeypatch):
 
 
 def hoarding(monkeypatch):
-    monkeypatch.setattr(Reconfiguration, "_dropping", lambda self, link, port: iter(()))
+    monkeypatch.setattr(Parking, "_dropping", lambda self, link, port: iter(()))
 
 
 @pytest.mark.parametrize("plant", [never_again, busy, welcoming, nameless, orphaned, blind, hoarding])

@@ -85,7 +85,8 @@ EXAMPLE = """\
 #address = ""
 
 # What becomes of what a neighbour wants when the link to it is lost (docs/reconfiguration.md). protocol:
-# strawman (it is dropped at once), deferred (it is parked for so many seconds: defer).
+# strawman (it is dropped at once), deferred (it is parked for so many seconds: defer), notified (until the link
+# that takes the place of the lost one is in use; defer is the longest).
 #[reconfiguration]
 #protocol = "strawman"
 #defer = 3.0

@@ -69,7 +69,7 @@ def up(
         str | None, option("KIND", "fixed: links are those of --peer. tree: brokers find each other.")
     ] = None,
     reconfiguration: Annotated[
-        str | None, option("PROTOCOL", "When subscriptions of a lost link go: strawman (at once), deferred.")
+        str | None, option("PROTOCOL", "When a lost link's rows go: strawman (at once), deferred, notified.")
     ] = None,
     strategy: Annotated[
         str | None, option("NAME", "How interest spreads: covering, merging, identity, simple, flooding.")

@@ -8,7 +8,7 @@ import msgspec
 
 from palio.model.amounts import SecondsOrNone
 
-Protocol: TypeAlias = Literal["strawman", "deferred"]
+Protocol: TypeAlias = Literal["strawman", "deferred", "notified"]
 
 
 class ReconfigurationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -23,3 +23,8 @@ class ReconfigurationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields
     def parks_for(self) -> float:
         """Seconds for which rows are parked."""
         return 0.0 if self.protocol == "strawman" else self.defer
+
+    @property
+    def notifies(self) -> bool:
+        """Whether it is said when the rows of a new link have passed."""
+        return self.protocol == "notified"
