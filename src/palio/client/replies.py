@@ -37,8 +37,8 @@ class Replies:
     often it was asked.
 
     With `again`, replies that are known to be missing before the time is over, or a lost connection, lead to a
-    second try. Replies are those of the try that had more of them, the second if both had as many; so nobody who
-    has replied twice is there twice, and iterating gives none before it is over.
+    second try. Replies are those of the try that had more of them, the second if both had as many; so whoever
+    has replied twice is there once, and iterating gives none before it is over.
     """
 
     def __init__(
