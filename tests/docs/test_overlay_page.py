@@ -7,8 +7,8 @@ from functools import partial
 
 import pytest
 
-from palio.routing.overlay.manager import REASONS
 from palio.routing.overlay.settings import OverlaySettings
+from palio.routing.overlay.tree import REASONS
 from tests.docs.shell_examples import page_shell, waited
 
 

@@ -223,6 +223,7 @@ class BrokerServer:
             reconfiguration=settings.reconfiguration,
             hints=Hints.load(settings.hints) if settings.hints else None,
             durable=settings.delivery,
+            relay=settings.relay,
             incarnation=int(self.now()),
             scoped=self.access.is_on,
             patient=True,

@@ -69,6 +69,7 @@ class Inspection:
         row: dict[str, Any] = {
             "broker": msgspec.to_builtins(broker.statistics()),
             "router": msgspec.to_builtins(broker.router.statistics()),
+            "relay": broker.settings.relay,
         }
         if broker.store is not None:
             row["store"] = msgspec.to_builtins(broker.store.statistics())
@@ -78,7 +79,8 @@ class Inspection:
         kinds = self._broker.router.neighbours()
         for name, connection in sorted(self._broker.links.items()):
             row = msgspec.to_builtins(connection.statistics())
-            yield row | {"kind": kinds[name].value if name in kinds else "not in use"}
+            kind = kinds[name].value if name in kinds else "not in use"
+            yield row | {"kind": kind, "relay": self._broker.router.is_relay(name)}
         for address, reason in sorted(self._broker.dialling_problems().items()):
             yield {"name": "", "state": "no link", "address": address, "reason": reason}
 

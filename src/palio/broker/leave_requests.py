@@ -10,7 +10,6 @@ from palio.broker.access.principal import Principal
 from palio.broker.access.rights import Allowance
 from palio.broker.extension import Extension, ExtensionRequest
 from palio.model.errors import PalioError
-from palio.routing.clients import NoJournal
 from palio.routing.durable.leaving import CannotLeave
 
 if TYPE_CHECKING:
@@ -55,9 +54,7 @@ class LeaveRequests:
         except msgspec.ValidationError as problem:
             raise WrongWish(f"{problem}.") from None
         broker, router = self._broker, self._broker.router
-        if router.durable is None:
-            raise NoJournal
-        leaving = router.durable.leaving
+        leaving = router.leaving
         if wish.do in ("try", "leave") and broker.documents.has_queue:
             raise CannotLeave(broker.settings.name, _QUEUE)
         if wish.do == "try" and not leaving.is_under_way:

@@ -139,6 +139,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     data: str = "palio-data"
     store: str = ""  # a URL; by default SQLite in the data folder
     journal: bool = True  # without it nothing is durable, and what is confirmed was taken and no more
+    relay: bool = False  # keep nothing, and pass on what the others of the network keep in their journals
     lake: str = ""  # the folder to which the journal is archived: what was trimmed is read there
     keep: SecondsOrNone = 7 * 86_400.0  # seconds that what was published is kept
     sync: Literal["full", "normal", "off"] = "full"
@@ -291,6 +292,12 @@ def checked(given: Mapping[str, Any], origins: Mapping[str, str], file: str) -> 
             peer.exported.require_sets("An export")
         except FilterError as problem:
             raise WrongSetting(f"$.peers[{number}].export", origins.get("peers", file), str(problem)) from None
+    if settings.relay:
+        for key in ("journal", "store", "lake"):
+            if given.get(key):
+                reason = f"A relay keeps nothing: leave out `{key}`, or let the broker be none."
+                raise WrongSetting(f"$.{key}", origins.get(key, file), reason)
+        settings = msgspec.structs.replace(settings, journal=False)
     addresses = {"listen": settings.listen, "http": settings.http}
     if settings.overlay.address:
         addresses["overlay.address"] = settings.overlay.address

@@ -87,7 +87,6 @@ class Requesting(Properties, total=False):
 
     timeout: float
     expect: int | None
-    again: bool
 
 
 class LookingAtDocuments(TypedDict, total=False):

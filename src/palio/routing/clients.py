@@ -63,12 +63,17 @@ class ClientRequests:
                 self._core.sessions.get(session)
             handler = self._handlers.get(kind)
             if handler is None:
-                raise NoJournal
+                raise self._refusal()
             handler(session, message)
         except PalioError as problem:
             self._core.effects.append(
                 Reply(session, requests.Refused.of(subject_of(message), problem, message.number))
             )
+
+    def _refusal(self) -> PalioError:
+        """What is said to who wants something kept where nothing is."""
+        relay = self._core.relay
+        return relay.refusal() if relay is not None else NoJournal()
 
     def _on_close(self, session: str, message: Close) -> None:
         self._core.sessions.close(session)
@@ -124,6 +129,8 @@ class ClientRequests:
             self._core.sessions.require_advertised(session, notifications)
 
     def _on_part(self, session: str, message: PublishPart) -> None:
+        if self._core.relay is not None:
+            raise self._refusal()
         if self._core.durable is not None:
             self._core.durable.publish(session, message)
             return

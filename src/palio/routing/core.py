@@ -18,6 +18,7 @@ from palio.routing.configuration import Configuration
 from palio.routing.deferred import DeferredWork
 from palio.routing.durable.effects import Recovered
 from palio.routing.durable.home.going_live import WaveEnded
+from palio.routing.durable.relay import Relay
 from palio.routing.durable.service import Service
 from palio.routing.effects import Effect, Reply, Send
 from palio.routing.facts import Facts
@@ -57,18 +58,22 @@ class Core:
         self.forwarding = Forwarding(configuration, self.tables, self.links, self.announcements, self.scopes)
         self.sharing = Sharing(self, recovered.shared)
         self.durable: Service | None = None
+        self.relay = Relay(self.broker, self) if configuration.relay else None
         if configuration.durable is not None:
             self.durable = service = Service(self.broker, configuration.durable, recovered, self)
             self.forwarding.take_durable = service.take
-            self.forwarding.epoch = lambda: service.epoch
+        # What durable delivery needs of every broker on the way.
+        self.between: Service | Relay | None = self.durable or self.relay
+        if (between := self.between) is not None:
+            self.forwarding.epoch = lambda: between.epoch
 
     def begin(self, now: float) -> list[Effect]:
         """Begin to handle a message or a timer. Returns where its effects will be."""
         effects: list[Effect] = []
         self.effects = effects
         self.now = now
-        if self.durable is not None:
-            self.durable.begin(effects, now)
+        if self.between is not None:
+            self.between.begin(effects, now)
         return effects
 
     def _passed_on(self, broker: str, component: Component) -> bool:

@@ -68,6 +68,7 @@ class NeighbourLink(msgspec.Struct, eq=False):
     kind: LinkKind
     cost: float
     established: bool = False
+    is_relay: bool = False  # whether the other end keeps nothing
     # Whether this end has asked for it, and where the other end is (`overlay`).
     asks: bool = False
     host: str = ""

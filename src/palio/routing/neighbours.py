@@ -8,7 +8,7 @@ for the `overlay` to say.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
 import msgspec
@@ -17,7 +17,7 @@ from palio.model.form import VERSION as FORM
 from palio.protocol import overlay, peers
 from palio.protocol.reconfiguration import Flush
 from palio.protocol.sharing import Share
-from palio.routing.configuration import Strategy
+from palio.routing.configuration import Strategy, is_relay
 from palio.routing.core import Core
 from palio.routing.effects import CloseLink, Send, SetTimer
 from palio.routing.inquiry_routing import InquiryRouting
@@ -52,8 +52,8 @@ class Neighbours:
         self._advertisements = core.tables.advertisements
         # What other parts of the router take, by the name of the neighbour.
         self._others: dict[type, Callable[[str, Any], None]] = asking.link_handlers | core.sharing.link_handlers
-        if core.durable is not None:
-            self._others |= core.durable.link_handlers
+        if core.between is not None:
+            self._others |= core.between.link_handlers
         self._owing = False  # somebody the name of the part
         self._removed: set[str] = set()  # brokers; by hand, since this one has begun
         self.reconfiguration = Reconfiguration(core)
@@ -166,7 +166,7 @@ class Neighbours:
             return
         if link.told is None:
             self._say_hello(link)
-        link.established = True
+        link.established, link.is_relay = True, is_relay(hello.terms)
         self._core.sharing.link_gained(link, hello.shared)  # before any row
         if link.kind is peers.LinkKind.GRAPH:
             self._join_graph(link)
@@ -174,8 +174,8 @@ class Neighbours:
             self._join_tree(link, hello)
         self.overlay.gained(link, hello)
         self._asking.link_gained()
-        if self._core.durable is not None:
-            self._core.durable.link_gained(link.broker)
+        if self._core.between is not None:
+            self._core.between.link_gained(link.broker, is_relay=link.is_relay)
         self._core.effects.append(OverlayEvent("made", link.broker))
 
     def _objection(self, link: NeighbourLink, hello: peers.Hello) -> Refusal | None:
@@ -191,9 +191,15 @@ class Neighbours:
                 f"{theirs} writes filters in version {hello.form} of their form, {ours} in version {FORM}; "
                 "run the same version of Palio at both.",
             )
-        if hello.terms != self._core.configuration.terms:
+        if not self._core.configuration.agrees_with(hello.terms):
             terms = f"{theirs} does {hello.terms} routing, {ours} {self._core.configuration.terms} routing."
             return Refusal(TERMS, terms)
+        if is_relay(hello.terms) and theirs in self._members():
+            return Refusal(
+                TERMS,
+                f"{theirs} is a relay now, but had a journal, for which others wait. Start it with its journal "
+                f"and let it leave (palio leave), or let it be forgotten (palio forget {theirs}).",
+            )
         if hello.kind is not COUNTERPART[link.kind]:
             kinds = f"{link.kind.value} and {hello.kind.value}"
             return Refusal(TERMS, f"{ours} and {theirs} do not agree what they are to each other: {kinds}.")
@@ -209,6 +215,11 @@ class Neighbours:
         if link.kind is not peers.LinkKind.GRAPH and connected:
             return Refusal(CYCLE, f"{ours} and {theirs} are connected already; this link would close a cycle.")
         return None
+
+    def _members(self) -> Collection[str]:
+        """The brokers whose journals are waited for, as far as this one has a part in that."""
+        durable = self._core.durable
+        return durable.topology.known if durable is not None else ()
 
     def _join_tree(self, link: NeighbourLink, hello: peers.Hello) -> None:
         flooding = self._core.configuration.strategy is Strategy.FLOODING
@@ -273,8 +284,8 @@ class Neighbours:
         del self._core.links[name]
         if not link.established:
             return
-        if self._core.durable is not None:
-            self._core.durable.link_lost(name)
+        if self._core.between is not None:
+            self._core.between.link_lost(name)
         self._asking.link_lost(name)
         self._core.sharing.link_lost(name)
         if link.kind is peers.LinkKind.GRAPH:

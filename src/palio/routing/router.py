@@ -17,7 +17,8 @@ from palio.routing.configuration import Configuration
 from palio.routing.considering import Considering
 from palio.routing.core import Core
 from palio.routing.durable.effects import Recovered
-from palio.routing.durable.leaving import Leaving
+from palio.routing.durable.leaving import CannotLeave, Leaving
+from palio.routing.durable.relay import Relay
 from palio.routing.durable.service import Service
 from palio.routing.echoes import TIMER as ECHOES
 from palio.routing.echoes import EchoStatistics
@@ -136,7 +137,7 @@ class Router:
     def leave(self, to: str, now: float, *, parting: bool = False, own: str = "") -> list[Effect]:
         """Begins to leave the network, or goes on with it; durable subscriptions go `to` that neighbour.
 
-        One that is the broker's `own` ends. Raises `CannotLeave`, and `NoJournal` where nobody waits for it.
+        One that is the broker's `own` ends. Raises `CannotLeave`, and `NoJournal` where there is none.
         """
         return self._steer(lambda leaving: leaving.leave(to, parting=parting, own=own), now)
 
@@ -145,12 +146,19 @@ class Router:
         return self._steer(Leaving.stay, now)
 
     def _steer(self, do: Callable[[Leaving], None], now: float) -> list[Effect]:
-        durable = self._core.durable
-        if durable is None:
-            raise NoJournal
+        leaving = self.leaving
         effects = self._core.begin(now)
-        do(durable.leaving)
+        do(leaving)
         return effects
+
+    @property
+    def leaving(self) -> Leaving:
+        """This broker on its way out. Raises `CannotLeave` and `NoJournal` where nobody waits for it."""
+        if self._core.relay is not None:
+            raise CannotLeave(self.broker, "it is a relay, for which nobody waits. Stop it instead.")
+        if self._core.durable is None:
+            raise NoJournal
+        return self._core.durable.leaving
 
     def work(self, owner: Hashable, steps: int, now: float) -> tuple[list[Effect], bool]:
         """Does so many steps of what has no hurry, for an owner. Returns the effects, and if there is more."""
@@ -214,8 +222,8 @@ class Router:
             self._neighbours.tell_names()
         elif name == RECONFIGURATION:
             self._neighbours.reconfiguration.on_timer()
-        elif core.durable is not None:
-            core.durable.on_timer(name)
+        elif core.between is not None:
+            core.between.on_timer(name)
         if core.durable is not None:
             core.durable.settle()
         core.settle()
@@ -228,6 +236,16 @@ class Router:
     def durable(self) -> Service | None:
         """Durable delivery, where it is on."""
         return self._core.durable
+
+    @property
+    def relay(self) -> Relay | None:
+        """The part of a relay in durable delivery, where this broker is one."""
+        return self._core.relay
+
+    @property
+    def epoch(self) -> int | None:
+        """The epoch in which this broker is, where there are any."""
+        return self._core.between.epoch if self._core.between is not None else None
 
     @property
     def shared(self) -> SharedRecords:
@@ -253,6 +271,11 @@ class Router:
     def neighbours(self) -> dict[str, LinkKind]:
         """The brokers to which there is a link in use, and what they are to this one."""
         return self._core.neighbours()
+
+    def is_relay(self, neighbour: str) -> bool:
+        """Whether a neighbour to which there is a link in use keeps nothing."""
+        link = self._core.links.get(neighbour)
+        return link is not None and link.is_relay
 
     def overlay(self) -> OverlayStatistics:
         """How this broker is linked with the others, and what it took to be."""

@@ -30,7 +30,7 @@ from palio.protocol.peers import LinkKind
 from palio.protocol.requests import Publish, Published, Refused
 from palio.routing import Configuration, Router, Strategy
 from palio.routing.durable.desk import DurableSettings
-from palio.routing.durable.effects import Hand, ReportForgotten, ReportGap, Trim
+from palio.routing.durable.effects import Hand, HasLeft, ReportForgotten, ReportGap, Trim
 from palio.routing.effects import CloseLink, Reply, Send, SetTimer
 from palio.routing.occurrences import Failed, LinkDown, LinkUp, Open
 from palio.routing.overlay.effects import OverlayEvent
@@ -44,10 +44,12 @@ SETTINGS = DurableSettings(
 class World:
     """Brokers, disks, links and clients, moved on by one random generator."""
 
-    def __init__(self, seed, brokers, links, *, kind=LinkKind.PEER, strategy="covering") -> None:
+    def __init__(self, seed, brokers, links, *, kind=LinkKind.PEER, strategy="covering", relays=()) -> None:
+        """The `relays` among the brokers have a disk here that nothing is ever written to."""
         self.choose = random.Random(f"{seed}")
         self.now = 0.0
         self.strategy = strategy
+        self.relays = relays
         self.kind = kind
         self.links = {frozenset(link): link for link in links}
         self.up = set()
@@ -69,7 +71,11 @@ class World:
     def begin(self, name) -> None:
         self.incarnations[name] += 1
         configuration = Configuration(
-            broker=name, strategy=Strategy(self.strategy), incarnation=self.incarnations[name], durable=SETTINGS
+            broker=name,
+            strategy=Strategy(self.strategy),
+            incarnation=self.incarnations[name],
+            durable=None if name in self.relays else SETTINGS,
+            relay=name in self.relays,
         )
         self.disks[name].open(self.incarnations[name], f"{name} {self.incarnations[name]}")
         self.routers[name] = Router(configuration, recovered=self.disks[name].recovered())
@@ -161,6 +167,8 @@ class World:
                     self.note("gap", name, durable, gap.origin, gap.after, gap.upto)
                 case ReportForgotten(broker, why):
                     self.note("forgotten", name, broker, why)
+                case HasLeft():
+                    self.note("left", name)
                 case Trim():
                     self.disks[name].write(effect)
                 case OverlayEvent():

@@ -163,7 +163,7 @@ def test_what_else_a_seed_draws_stays_what_it_is():
 def test_some_seeds_of_a_soak_have_them_and_all_if_that_is_asked_for():
     shares = [drawn(seed).flips > 0 for seed in range(400)]
     assert 20 <= sum(shares) <= 60
-    assert soak_one(5, flipped=True).scenario.flips
+    assert soak_one(5, kinds=["flipped-bits"]).scenario.flips
     assert not soak_one(5, even=True).scenario.flips
     assert any(isinstance(step, Flip) for step in prepare(with_flipped_bits(drawn(3)))[1])
 

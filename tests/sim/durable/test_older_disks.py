@@ -144,7 +144,7 @@ def test_what_else_a_seed_draws_stays_what_it_is():
 def test_some_seeds_of_a_soak_have_them_and_all_if_that_is_asked_for():
     shares = [drawn(seed).older > 0 for seed in range(400)]
     assert 20 <= sum(shares) <= 60
-    assert soak_one(5, older=True).scenario.older
+    assert soak_one(5, kinds=["older-disks"]).scenario.older
     assert not soak_one(5, even=True).scenario.older
     assert any(isinstance(step, Older) and step.back is None for s in range(9) for step in script_of(s))
 

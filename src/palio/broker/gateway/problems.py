@@ -61,7 +61,7 @@ _ERRORS_OF = {
     ),
     431: ("HeadersTooLarge",),
     500: ("BrokerMistake",),
-    501: ("NoJournal", "MissingDependency"),
+    501: ("NoJournal", "KeepsNothing", "MissingDependency"),
     503: (
         "TooManyConnections",
         "NotNow",

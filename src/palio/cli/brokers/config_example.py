@@ -24,6 +24,9 @@ EXAMPLE = """\
 # Without a journal nothing is durable, and a confirmed event is one that was taken.
 #journal = true
 
+# A relay keeps nothing, either, in a network whose other brokers have journals: it passes on what they keep.
+#relay = false
+
 # Seconds for which what was published is kept at least, for replays, backtests and subscriptions that reach
 # back; longer, if a durable subscription has not read it yet.
 #keep = 604800.0

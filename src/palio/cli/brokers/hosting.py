@@ -63,7 +63,7 @@ def host(
     if standby and not settings.journal:
         raise CannotStart(
             "A standby waits for the store of a broker, and this one is to keep nothing: leave out --standby, "
-            "or --no-journal and the setting journal."
+            "or --no-journal, --relay, and the settings journal and relay."
         )
     if (missing := missing_of("broker")) is not None:
         raise missing

@@ -54,6 +54,9 @@ def up(
         str | None, option("FOLDER", "Where the journal is archived: history goes on there.")
     ] = None,
     no_journal: Annotated[bool, flag("--no-journal", "Keep nothing: quick, and nothing is durable.")] = False,
+    relay: Annotated[
+        bool, flag("--relay", "Keep nothing, in a network whose other brokers do: pass on, and no more.")
+    ] = False,
     sync: Annotated[
         str | None, option("HOW", "When a confirmed event is on disk: full, normal or off.")
     ] = None,
@@ -125,6 +128,7 @@ def up(
         "store": store,
         "lake": lake,
         "journal": False if no_journal else None,
+        "relay": relay or None,
         "sync": sync,
         "peers": [_peer(one) for one in peer] if peer else None,
         "overlay": _given(kind=overlay, join=_addresses(join)),
@@ -236,7 +240,8 @@ def _announce(console: Console, broker: BrokerServer) -> None:
         block.append(f"\nA token for somebody: palio token create NAME --folder {folder} --output FILE")
     block.append("\nIn another terminal:")
     block.append(f"\n  palio sub{options} 'price > 100'", style="cyan")
-    block.append(f"\n  palio pub{options} symbol=ACME price=101.5", style="cyan")
+    if not settings.relay:  # which refuses it
+        block.append(f"\n  palio pub{options} symbol=ACME price=101.5", style="cyan")
     if broker.http_port:
         block.append(f"\n  {call} '{web}://{address}/events?filter=price>100'", style="cyan")
     console.print(block.append("\nCtrl-C stops it."), soft_wrap=True)
@@ -252,6 +257,8 @@ def _who(settings: Settings, address: str) -> str:
 
 
 def _data(settings: Settings) -> str:
+    if settings.relay:
+        return "none: a relay passes on what the others keep"
     if not settings.journal:
         return "none: nothing is kept, and nothing is durable"
     where = settings.store_url.split("@")[-1] if settings.store else settings.data

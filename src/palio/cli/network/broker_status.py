@@ -51,8 +51,9 @@ def stats(server: Server = None, as_json: AsJson = False) -> None:
     table = Table(
         Column(style="bold"), "", Column(justify="right"), box=None, pad_edge=False, show_header=False
     )
+    keeps = {"keeps": "nothing, as it is a relay"} if row.get("relay") else {}
     groups: list[tuple[str, dict[str, Any]]] = [
-        ("broker", {"name": broker["name"], "up for": brief_span(time.time() - broker["started"])}),
+        ("broker", {"name": broker["name"], "up for": brief_span(time.time() - broker["started"])} | keeps),
         # The one that asks is a client as well, and no news.
         ("connected", {"clients": broker["sessions"] - 1, "links": router["links"]}),
         ("filters", {"here": router["filters"], "known of others": router["rows_received"]}),
@@ -93,6 +94,7 @@ def peers(
     """Show the links of a broker to its neighbours, and those that cannot be made.
 
     Who sends more than the broker takes has to wait, for so long so far.
+    A relay keeps nothing, and nobody waits for it.
     Brokers of the network that were heard of and do not answer now are away:
     journals keep what they may need until they are back, or forgotten. Journals
     that came back older than they were are named, with what may be missing.
@@ -112,7 +114,7 @@ def _show_peers(rows: list[dict[str, Any]], gaps: list[dict[str, Any]], *, as_js
             write_json(row)
         return
     shown = [
-        (row["name"] or "?", row.get("kind", ""), row["state"], row["address"], *_traffic(row), _waited(row))
+        (row["name"] or "?", _kind(row), row["state"], row["address"], *_traffic(row), _waited(row))
         for row in rows
     ]
     print_rows(("broker", "is a", "state", "address", "since", "received", "sent", "had to wait"), shown, 5)
@@ -126,6 +128,12 @@ def _show_peers(rows: list[dict[str, Any]], gaps: list[dict[str, Any]], *, as_js
     for gap in gaps:
         output_console().print(_gap_sentence(gap), style="red", soft_wrap=True)
     count_of(rows[: len(rows) - len(away)], "link")
+
+
+def _kind(row: dict[str, Any]) -> str:
+    """What a neighbour is; brokers of earlier versions know no relays."""
+    kind: str = row.get("kind", "")
+    return f"{kind}, relay" if row.get("relay") else kind
 
 
 def _gap_sentence(gap: dict[str, Any]) -> str:

@@ -20,6 +20,7 @@ from palio.sim.cost.run import run as run_cost
 from palio.sim.cost.scenario import CostOutcome, CostScenario
 from palio.sim.experiments.simulators import AnyOutcome
 from palio.sim.failures import replay_command, shrink, story
+from palio.sim.faults.soak import KINDS
 from palio.sim.run import SimulatedRun, simulate
 from palio.sim.scenario import Scenario
 from palio.sim.soak import Soaked
@@ -129,6 +130,12 @@ def soak(
     flapping_links: Annotated[
         bool, flag("--flapping-links", "With --faults: in all runs links come and go all the time.")
     ] = False,
+    departing: Annotated[
+        bool, flag("--departing", "With --faults: in all runs brokers leave for good, in order.")
+    ] = False,
+    relays: Annotated[
+        bool, flag("--relays", "With --faults: in all runs some brokers keep nothing, and pass on.")
+    ] = False,
     documents: Annotated[
         bool, flag("--documents", "With --faults: documents are published, kept, and begun with.")
     ] = False,
@@ -149,13 +156,14 @@ def soak(
     if crash_points:
         crash_everywhere()
         return
+    asked_for = older_disks, flipped_bits, flapping_links, departing, relays, documents
+    kinds = tuple([kind for kind, is_wanted in zip(KINDS, asked_for, strict=True) if is_wanted])
     if faults:
-        kinds = {"even": even, "older": older_disks, "flipped": flipped_bits, "documents": documents}
-        kinds["flapping"] = flapping_links
-        soak_faults(first, seeds, workers, keep_going=keep_going, as_json=as_json, reach=reach, **kinds)
+        manner_of_it = {"keep_going": keep_going, "as_json": as_json, "even": even, "reach": reach}
+        soak_faults(first, seeds, workers, kinds=kinds, **manner_of_it)
         return
-    if even or reach or older_disks or flipped_bits or flapping_links or documents:
-        theirs = "--even, --older-disks, --flipped-bits, --flapping-links, --documents and --reach"
+    if even or reach or kinds:
+        theirs = ", ".join([f"--{kind}" for kind in ("even", *KINDS)]) + " and --reach"
         raise typer.BadParameter(f"{theirs} are for runs with faults: add --faults.")
     flags = " --overlay" * overlay + " --keep-going" * keep_going
     manner = Manner(praise="no violation", keep_going=keep_going, as_json=as_json, flags=flags)

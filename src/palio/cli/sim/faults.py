@@ -51,10 +51,7 @@ def soak_faults(
     keep_going: bool,
     as_json: bool,
     even: bool,
-    older: bool,
-    flipped: bool,
-    flapping: bool,
-    documents: bool,
+    kinds: tuple[str, ...],
     reach: bool,
 ) -> None:
     """Simulate many different scenarios with faults until one breaks a promise, or all of them."""
@@ -64,17 +61,12 @@ def soak_faults(
         as_json=as_json,
         flags=" --faults"
         + " --even" * even
-        + " --older-disks" * older
-        + " --flipped-bits" * flipped
-        + " --flapping-links" * flapping
-        + " --documents" * documents
+        + "".join([f" --{kind}" for kind in kinds])
         + " --keep-going" * keep_going
         + " --reach" * reach,
     )
     reckoning = Reckoning()
-    kinds = {"even": even, "older": older, "flipped": flipped, "flapping": flapping, "documents": documents}
-    kinds["measured"] = reach
-    results = _reckoned(soak(first, seeds, workers, **kinds), reckoning)
+    results = _reckoned(soak(first, seeds, workers, even=even, kinds=kinds, measured=reach), reckoning)
     tally, ending = soak_through(results, first, seeds, manner)
     if ending is not None and not as_json:
         _report(ending)

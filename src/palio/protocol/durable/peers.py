@@ -13,11 +13,15 @@ from palio.protocol.durable.lineage import Lineage
 class TopologyChanged(WireMessage, frozen=True):
     """Membership: a broker's links have changed, or it began anew: the highest version of each counts; flooded.
 
-    A broker that is `forgotten` up to a version is one again only with a higher one.
+    A broker that is `forgotten` up to a version is one again only with a higher one. `relays` count their
+    links, too, but are no members: nobody waits for them. Of `strangers` the sender has heard from relays
+    alone; what relays tell is all of that kind.
     """
 
     versions: tuple[tuple[str, Number], ...]
     forgotten: tuple[tuple[str, Number], ...] = ()
+    relays: tuple[tuple[str, Number], ...] = ()
+    strangers: tuple[tuple[str, Number], ...] = ()
 
 
 class Mark(msgspec.Struct, frozen=True, array_like=True):
@@ -62,6 +66,9 @@ class Ask(WireMessage, frozen=True):
 
     If the asker is `leaving`, everybody says which readers it believes to have their home there, and answers
     when it has on disk that it has forgotten the asker, if it has.
+
+    `strangers` are brokers of which only relays have told the asker. Whoever has heard of one of them says so,
+    when it has on disk that it knows the asker.
     """
 
     asker: str
@@ -75,6 +82,7 @@ class Ask(WireMessage, frozen=True):
     places: tuple[tuple[str, Number, str], ...] = ()
     generations: tuple[Number, ...] = ()
     leaving: bool = False
+    strangers: tuple[str, ...] = ()
 
 
 class Head(msgspec.Struct, frozen=True, array_like=True):
@@ -118,7 +126,8 @@ class Told(WireMessage, frozen=True):
     `later` names those of the asker's readers that have gone on to other homes. If the asker is leaving,
     `believed` are brokers, and the readers that each of them believes to be there; those of an earlier version
     are not among them. `read` is how far those of the doubted readers have read the asker's journal that have
-    their home at one of these brokers, and in which incarnation.
+    their home at one of these brokers, and in which incarnation. `met` are the strangers of whom one of these
+    brokers has heard that has the asker on disk, itself among them.
     """
 
     asker: str
@@ -131,3 +140,4 @@ class Told(WireMessage, frozen=True):
     later: tuple[LaterHome, ...] = ()
     believed: tuple[tuple[str, tuple[str, ...]], ...] = ()
     read: tuple[tuple[str, Number, str], ...] = ()
+    met: tuple[str, ...] = ()

@@ -6,7 +6,7 @@ What a part tells others in a direction against this order goes by a table: lett
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from palio.model.filter import Filter
@@ -37,7 +37,8 @@ from palio.routing.durable.network.answering import Answering
 from palio.routing.durable.network.journal_history import JournalHistory
 from palio.routing.durable.network.membership import CountingLinks, Membership
 from palio.routing.durable.network.polling import Polling
-from palio.routing.durable.network.progress import ProgressReports
+from palio.routing.durable.network.progress import PassingReports, ProgressReports
+from palio.routing.durable.network.strangers import Strangers
 from palio.routing.durable.network.topology import Topology
 from palio.routing.durable.network.unicast import LetterHandlers, Unicast
 from palio.routing.durable.origin.appending import Appending
@@ -142,10 +143,12 @@ class DurableParts:
         self.going_live = going_live = GoingLive(
             desk, *asking, homes, namesakes, catching_up, changes, settling, tick, around.begin_wave
         )
+        passing = PassingReports(desk, topology, polling, around.mark_ways, tick)
         self.telling = telling = ProgressReports(
-            desk, journal, topology, retention, homes, spooling, polling, around.mark_ways, tick
+            desk, journal, topology, retention, homes, spooling, passing, tick
         )
         self.absence = Absentees(desk, *asking, tick, self._away)
+        self.strangers = Strangers(desk, *asking, tick, self._met)
         listeners = (
             telling.epoch_changed,
             letters.epoch_changed,
@@ -153,10 +156,15 @@ class DurableParts:
             wishes.epoch_changed,
             going_live.epoch_changed,
             self.absence.epoch_changed,
+            self.strangers.epoch_changed,
         )
         self.membership = Membership(
-            desk, topology, links, retention, introduced, listeners, around.began_anew, recovered.opened_before
+            *(desk, topology, links, retention, introduced),
+            *(listeners, around.began_anew, recovered.opened_before),
         )
+
+    def _met(self, strangers: Iterable[str]) -> None:
+        self.membership.met(strangers)
 
     def _away(self, broker: str) -> None:
         self.membership.give_up(broker, "away")

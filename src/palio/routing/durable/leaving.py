@@ -2,8 +2,9 @@
 
 An operator asks for it; that is on disk, and outlives crashes. From then on the broker takes nothing new that
 would have to be kept: neither events nor durable subscriptions. It hands its durable subscriptions to a
-neighbour, as to any next home, and waits. Then it lets itself be forgotten. With each tick it asks everybody
-what there is to wait for, so whoever looks is told.
+neighbour, as to any next home, or to the nearest broker beyond, where all of these are relays; and it waits.
+Then it lets itself be forgotten. With each tick it asks everybody what there is to wait for, so whoever looks
+is told.
 
 1. *Nothing that was confirmed here is unread*: every reader of this journal, on the disk of its home, is at
    its end, and so is every hold of an archive. All brokers are introduced, so all readers are known.
@@ -96,6 +97,7 @@ class Leaving:
         self._round = 0
         self._until = 0.0
         self._doubted: dict[str, None] = {}  # readers that somebody believes to be here
+        self._near: tuple[str, ...] = ()  # who has answered the last question, the nearest first
         self._away: tuple[str, ...] = ()
         self._believed: dict[str, int] = {}
         self._older: tuple[str, ...] = ()
@@ -121,7 +123,7 @@ class Leaving:
             if durable is not None and durable.state in (HomeState.BEHIND, HomeState.LIVE):
                 self._part_with_taker(durable, BrokerLeaves(self._desk.broker))
                 self._parts.lifecycle.finish(durable)
-        elif to and to not in self._parts.links.brokers():
+        elif to and to not in self._next_homes():
             self._refuse(f"There is no neighbour {to!r} that could take its durable subscriptions.")
         self._wanted = to or self._wanted
         self._tick.set()
@@ -140,8 +142,8 @@ class Leaving:
         parts, neighbours = self._parts, self._neighbours()
         if len(parts.topology.known) == 1:
             self._refuse("it is alone; there is no network to leave. Stop it instead.")
-        if to and to not in neighbours:
-            self._refuse(f"{to!r} is none of its neighbours, which are {', '.join(sorted(neighbours))}.")
+        if to and to not in (next_homes := self._next_homes()):
+            self._refuse(f"{to!r} is none of its neighbours, which are {', '.join(sorted(next_homes))}.")
         between = [name for name, kind in neighbours.items() if kind is not LinkKind.GRAPH]
         if len(between) > 1 and not parting:
             names = ", ".join(sorted(between))
@@ -208,10 +210,9 @@ class Leaving:
 
     def _hand_over(self, problem: PalioError) -> None:
         """Hands all durable subscriptions here to a neighbour."""
-        known = self._parts.topology.known  # who has just left may still be linked
-        links = [name for name in self._parts.links.brokers() if name in known]
-        self._declined &= set(links)
-        able = sorted(set(links) - self._declined)
+        next_homes = self._next_homes()
+        self._declined &= set(next_homes)
+        able = [name for name in next_homes if name not in self._declined]
         self._to = self._wanted if self._wanted in able else next(iter(able), "")
         if not self._to:
             return
@@ -220,6 +221,15 @@ class Leaving:
                 self._part_with_taker(durable, problem)
                 self._handed.add(durable.identity)
                 self._parts.relocation.hand_over(durable, self._to)
+
+    def _next_homes(self) -> list[str]:
+        """Who could take its durable subscriptions: neighbours; or, beyond relays, whoever has answered."""
+        known = self._parts.topology.known  # who has just left may still be linked
+        if links := sorted([name for name in self._parts.links.brokers() if name in known]):
+            return links
+        if not self._parts.links.relays:
+            return []
+        return [name for name in self._near or sorted(known - {self._desk.broker}) if name in known]
 
     def _part_with_taker(self, durable: Durable, problem: PalioError) -> None:
         if durable.taker is not None:
@@ -235,6 +245,8 @@ class Leaving:
         topology, broker = self._parts.topology, self._desk.broker
         others = topology.known - {broker}
         answered = {head.origin for head in told.heads} & others
+        heads = sorted(told.heads, key=lambda head: (head.distance, head.origin))
+        self._near = tuple([head.origin for head in heads if head.origin in answered])
         believed = dict(told.believed)
         self._away = tuple(sorted(others - answered))
         self._older = tuple(sorted(answered - believed.keys()))

@@ -176,6 +176,7 @@ class Service:
         parts.going_live.again()
         waiting = parts.reading.again() | parts.relocation.again() | parts.history.again()
         waiting |= parts.introductions.look() | parts.absence.again() | self.leaving.again()
+        waiting |= parts.strangers.again()
         if waiting or parts.going_live.is_under_way:
             parts.tick.set()
 

@@ -73,7 +73,8 @@ class Company:
         least = world.settings.forget_after - max(0.0, station.ahead)
         if end - begin > UNNOTICED and world.now - end < least:
             record.forgotten_early.append((station.name, effect.broker, world.now - end))
-        part = {station.name}.union(*[one for one in self._together if station.name in one])
+        members = {one.name for one in world.members}
+        part = members & {station.name}.union(*[one for one in self._together if station.name in one])
         service = station.router.durable if station.router is not None else None
         known = self._known.setdefault((station.name, record.moment), set())
         known |= {effect.broker, *(service.topology.known if service is not None else ())}

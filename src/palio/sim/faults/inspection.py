@@ -43,6 +43,10 @@ def look_at_end(world: World, *, quiet: bool) -> None:
     record = world.record
     record.forgotten_by_both = world.company.mutual()
     for station in world.stations.values():
+        if quiet and station.router is not None and station.router.relay is not None:
+            asked = len(station.router.relay.polling)
+            if asked:
+                record.crowded.append((station.name, "questions (when all was over)", asked, 0))
         if station.router is None or station.router.durable is None:
             continue
         service = station.router.durable
@@ -68,7 +72,8 @@ def look_at_end(world: World, *, quiet: bool) -> None:
 def look_at_documents(world: World) -> None:
     """Which versions of documents are the current ones, at each broker."""
     record = world.record
-    for name, station in world.stations.items():
+    for station in world.members:
+        name = station.name
         records = RecordsOnDisk(station.disk)
         published = [CurrentDocument.of(one.value or b"") for one in records.records(PUBLISHED)]
         record.published_documents[name] = {one.name[1]: one.envelope for one in published}
@@ -87,7 +92,8 @@ def look(world: World, station: FaultyStation) -> None:
     """How much is in memory, and who is there."""
     assert station.router is not None
     service = station.router.durable
-    assert service is not None
+    if service is None:
+        return
     writing: dict[str, set[int]] = {}
     positions: dict[tuple[str, tuple[tuple[str, int], ...]], int] = {}
     for effect in station.disk.queue:
@@ -202,8 +208,8 @@ def check_epochs(world: World, station: FaultyStation, message: object) -> None:
     elif isinstance(message, Marks):
         carried = message.marks
     for one in carried:
-        service = station.router.durable if station.router is not None else None
-        if not one.epoch or service is None or one.epoch == service.epoch:
+        epoch = station.router.epoch if station.router is not None else None
+        if not one.epoch or epoch is None or one.epoch == epoch:
             continue
         if one.epoch in station.epochs:
             del station.epochs[: station.epochs.index(one.epoch)]

@@ -19,6 +19,7 @@ from palio.sim.faults.oracle import judge
 from palio.sim.faults.publishers import FaultPublisher
 from palio.sim.faults.reach import FaultReach
 from palio.sim.faults.record import NEVER, FaultRecord
+from palio.sim.faults.relays import relays_steps, with_relays
 from palio.sim.faults.scenario import FaultScenario
 from palio.sim.faults.scenes import SCENES
 from palio.sim.faults.script import drawn_steps, keepers_places, kept, publishers_places
@@ -52,9 +53,13 @@ def prepare(scenario: FaultScenario) -> tuple[Layout, list[steps.Step]]:
     """The network of a scenario, and what happens on it."""
     chance = Random(f"network {scenario.seed}")
     layout = lay_out(draw(scenario.shape, scenario.brokers, chance), scenario.topology, chance)
+    whole = with_relays(layout, scenario.relays, scenario.seed)
     if scenario.script:
-        return layout, list(scenario.script)
-    return layout, kept(scenario, SCENES[scenario.scene] if scenario.scene else drawn_steps(scenario, layout))
+        return whole, list(scenario.script)
+    drawn = SCENES[scenario.scene] if scenario.scene else drawn_steps(scenario, layout)
+    if scenario.relays and not scenario.scene:
+        drawn = (*drawn, *relays_steps(scenario.relays, whole, drawn, scenario.seed))
+    return whole, kept(scenario, drawn)
 
 
 def simulate(
@@ -112,12 +117,14 @@ class Stage:
             archived=scenario.lake,
             independent=scenario.independent,
             groups=scenario.groups,
+            relays=scenario.relays,
         )
         self.clients = FaultClients(self.world)
-        for name, filter in keepers_places(scenario, self.world.stations, absent).items():
+        names = [station.name for station in self.world.members]
+        for name, filter in keepers_places(scenario, names, absent).items():
             keeper = self.clients.keepers[name] = FaultKeeper(self.world, self.world.stations[name], filter)
             keeper.connect()
-        stations = list(self.world.stations.values())
+        stations = self.world.members
         for number, drawn_place in enumerate(publishers_places(scenario.seed, scenario.publishers, stations)):
             name = f"p{number}"
             place = stations[0] if scenario.scene else drawn_place
@@ -129,7 +136,7 @@ class Stage:
                 publisher.connect()
         self.world.run(until=30.0)
         self._begin = self.world.now
-        self.begun = {station.name: station.carried for station in stations}
+        self.begun = {station.name: station.carried for station in self.world.stations.values()}
         self._healed = False
         self._copies: dict[int, DiskCopy] = {}  # by the number of the step for which they were made
         self._planned = bool(scenario.crash_at)

@@ -55,6 +55,7 @@ class FaultScenario(AnyScenario, frozen=True, kw_only=True, tag="faults"):
     flips: int = 0  # disks of which bits flip
     forget_after: float = 0.0  # seconds after which brokers forget those that are away; 0: never
     flapping: float = 0.0  # seconds from one change of some link to the next, all the time; 0: none are drawn
+    relays: int = 0  # brokers that keep nothing, beside the others
     departs: int = 0  # brokers that leave the network for good, in order
     anew: bool = False  # whether takers whose home cannot be reached begin anew at times
     batched: bool = False  # whether takers acknowledge several at once, also just before they leave or end it

@@ -7,7 +7,7 @@ into knots that find what is rare. The others are even: any number of kinds, spr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from random import Random
 from typing import Any
@@ -28,6 +28,7 @@ _FLIPPED = 0.1  # the share of runs in which bits flip on disks
 _DEPARTING = 0.1  # the share of runs in which brokers leave for good
 _FORGETTING = 0.1  # the share of runs in which brokers forget those that are away for too long
 _FLAPPING = 0.1  # the share of runs in which links come and go all the time
+_RELAYS = 0.1  # the share of runs in which relays stand between the brokers
 _GROUPS = 0.5  # the share of runs in which several writes reach a disk together
 _HOMING = 0.3  # of these, the share in which a former home has such a disk
 _FIRST_KNOTS = tuple(word for word in KNOTS if word not in ("roaming", "homing"))
@@ -53,8 +54,16 @@ def drawn(seed: int) -> FaultScenario:
         scenario = with_flapping_links(scenario)
     if Random(f"faults departing {seed}").random() < _DEPARTING and not scenario.older:
         scenario = with_departures(scenario)
+    if Random(f"faults relays {seed}").random() < _RELAYS:
+        scenario = with_some_relays(scenario)
     groups = Random(f"faults groups {seed}").random() < _GROUPS
     return msgspec.structs.replace(scenario, groups=groups)
+
+
+def with_some_relays(scenario: FaultScenario) -> FaultScenario:
+    """A scenario in which brokers that keep nothing stand between the others."""
+    count = Random(f"faults how many relays {scenario.seed}").choice((1, 1, 2, 3))
+    return msgspec.structs.replace(scenario, relays=count)
 
 
 def with_flapping_links(scenario: FaultScenario) -> FaultScenario:
@@ -199,22 +208,25 @@ def drawn_evenly(seed: int) -> FaultScenario:
     )
 
 
+# What may be in all runs of a soak, and is in some of any: by the name of its option.
+KINDS: dict[str, Callable[[FaultScenario], FaultScenario]] = {
+    "older-disks": with_older_disks,
+    "flipped-bits": with_flipped_bits,
+    "flapping-links": with_flapping_links,
+    "departing": with_departures,
+    "relays": with_some_relays,
+    "documents": with_documents,
+}
+
+
 def soak_one(
-    seed: int,
-    *,
-    even: bool = False,
-    older: bool = False,
-    flipped: bool = False,
-    flapping: bool = False,
-    documents: bool = False,
-    measured: bool = False,
+    seed: int, *, even: bool = False, kinds: Collection[str] = (), measured: bool = False
 ) -> FaultSoaked:
-    """Simulate the scenario of a seed, and measure what it reaches."""
+    """Simulate the scenario of a seed, with such `kinds` of trouble, and measure what it reaches."""
     scenario = drawn_evenly(seed) if even else drawn(seed)
-    scenario = with_older_disks(scenario) if older else scenario
-    scenario = with_flipped_bits(scenario) if flipped else scenario
-    scenario = with_flapping_links(scenario) if flapping else scenario
-    scenario = with_documents(scenario) if documents else scenario
+    for kind, with_kind in KINDS.items():
+        if kind in kinds:
+            scenario = with_kind(scenario)
     reach = FaultReach() if measured else None
     run = simulate(scenario, reach=reach)
     return FaultSoaked(
@@ -233,18 +245,12 @@ def soak(
     workers: int = 1,
     *,
     even: bool = False,
-    older: bool = False,
-    flipped: bool = False,
-    flapping: bool = False,
-    documents: bool = False,
+    kinds: Collection[str] = (),
     measured: bool = False,
 ) -> Iterator[FaultSoaked]:
     """The scenarios of `count` seeds from `first` on, in their order, on so many processes.
 
-    With `older`, disks come back older than they were in all of them, and not only in some; with `flipped`,
-    bits flip on disks; with `flapping`, links come and go all the time; with `documents`, documents are
-    published, kept and begun with.
+    What is in `kinds` is in all of them, and not only in some.
     """
-    kinds = {"even": even, "older": older, "flipped": flipped, "flapping": flapping, "documents": documents}
-    one = partial(soak_one, **kinds, measured=measured)
+    one = partial(soak_one, even=even, kinds=tuple(kinds), measured=measured)
     return in_order(one, range(first, first + count), workers)

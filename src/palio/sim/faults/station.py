@@ -41,6 +41,7 @@ class FaultyStation:
 
     name: str
     disk: Disk
+    is_relay: bool = False  # then nothing is ever written to its disk
     router: Router | None = None
     incarnation: int = 0
     life: int = 0

@@ -186,7 +186,7 @@ class FaultConsumer:
             self.attached = False
             world, place = self.world, broker
             if not world.calm and world.chance("elsewhere", self.session) < 0.25:
-                places = list(world.stations)
+                places = [station.name for station in world.members]
                 place = places[int(world.chance("where", self.session) * len(places))]
             world.after(0.3, self._if_still, self.session, self.connect, place)
         else:

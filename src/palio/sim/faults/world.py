@@ -86,8 +86,12 @@ class World:
         archived: bool = False,
         independent: bool = False,
         groups: bool = False,
+        relays: int = 0,
     ) -> None:
-        """With `groups`, some writes reach the disks together, and brokers are told of them together."""
+        """With `groups`, some writes reach the disks together, and brokers are told of them together.
+
+        The last of the brokers are `relays`.
+        """
         self.seed = seed
         self._independent = independent
         self._groups = groups
@@ -110,8 +114,11 @@ class World:
         self.handled = 0
         # By broker: the sessions that it has been told of.
         self.connected: dict[str, set[str]] = defaultdict(set)
-        names = [f"b{number}" for number in range(layout.size)]
-        self.stations = {name: FaultyStation(name, Disk(archived=archived)) for name in names}
+        names = [f"b{number}" for number in range(layout.size - relays)]
+        names += [f"r{number}" for number in range(relays)]
+        self.stations = {
+            name: FaultyStation(name, Disk(archived=archived), name.startswith("r")) for name in names
+        }
         self.wires = [
             Wire(number, self.stations[names[link.one]], self.stations[names[link.other]], link)
             for number, link in enumerate(layout.links)
@@ -177,6 +184,11 @@ class World:
 
     # Brokers
 
+    @property
+    def members(self) -> list[FaultyStation]:
+        """The brokers that have disks."""
+        return [station for station in self.stations.values() if not station.is_relay]
+
     def begin(self, station: FaultyStation) -> None:
         """A broker begins, with what is on its disk."""
         if station.router is not None or station.is_gone:
@@ -187,7 +199,11 @@ class World:
         station.disk.open(station.incarnation, f"{station.name} {station.incarnation}")
         station.disk.put_aside(station.name, station.clock(self.now))
         configuration = msgspec.structs.replace(
-            self._configuration, broker=station.name, incarnation=station.incarnation
+            self._configuration,
+            broker=station.name,
+            incarnation=station.incarnation,
+            relay=station.is_relay,
+            durable=None if station.is_relay else self._configuration.durable,
         )
         station.router = self._make_router(configuration, self._facts, station.disk.recovered())
         if station.incarnation > 1:
@@ -210,20 +226,35 @@ class World:
         if station.router is None or station.name not in self._absent | self._emptied:
             return station.router is not None
         gone = {name for name, one in self.stations.items() if one.is_gone}
-        others = set(self.stations) - self._absent - {station.name} - gone
+        others = {one.name for one in self.members} - self._absent - {station.name} - gone
         topology = station.router.durable.topology if station.router.durable is not None else None
         heard_of = topology.heard_of if topology is not None else set()
         if not others:  # those who have joined carry on, once they have met who has left, or each other
             has_met = topology is not None and bool(topology.forgotten or heard_of - {station.name})
-            is_alone = gone.issuperset(wire.opposite(station.name).name for wire in station.wires.values())
+            is_alone = gone.issuperset(self.neighbours_of(station))
             return bool(gone) and (has_met or is_alone)
         if remembering := others - self._emptied:
             return not remembering.isdisjoint(heard_of)
         return others.issubset(heard_of)
 
+    def neighbours_of(self, station: FaultyStation) -> set[str]:
+        """The brokers with disks that are linked with one, or are beyond relays that are."""
+        found, looked_at, next_ones = set[str](), {station.name}, [station]
+        while next_ones:
+            here = next_ones.pop()
+            for wire in here.wires.values():
+                other = wire.opposite(here.name)
+                if other.name not in looked_at:
+                    looked_at.add(other.name)
+                    if other.is_relay:
+                        next_ones.append(other)
+                    else:
+                        found.add(other.name)
+        return found
+
     def place_for(self, broker: str) -> str:
         """Where somebody goes who wants to a broker: elsewhere, once that one shall leave."""
-        staying = [name for name, station in self.stations.items() if not station.departs]
+        staying = [station.name for station in self.members if not station.departs]
         return broker if broker in staying or not staying else staying[0]
 
     def crash(self, station: FaultyStation, share: float, down: float) -> None:
@@ -296,7 +327,7 @@ class World:
         disk, written = (Disk(), {}) if copy is None else (copy.disk.copied(), copy.written)
         disk.full = former.full
         station.disk = disk
-        if copy is None and len(self.stations) > 1:
+        if copy is None and len(self.members) > 1:
             self._emptied.add(station.name)
         record = self.record
         for name in station.hosted:
@@ -388,17 +419,17 @@ class World:
 
     def _one_by_one(self, station: FaultyStation, messages: list[Any]) -> Iterator[Any]:
         """What a broker handles together; in which epochs it is on the way is noted."""
-        service = station.router.durable if station.router is not None else None
         for message in messages:
-            if service is not None and service.epoch != station.epochs[-1]:
-                station.epochs.append(service.epoch)
+            epoch = station.router.epoch if station.router is not None else None
+            if epoch is not None and epoch != station.epochs[-1]:
+                station.epochs.append(epoch)
             yield message
 
     def _do(self, station: FaultyStation, handle: Callable[..., list[Any]], *arguments: Any) -> None:
         self.handled += 1
         self.record.moment += 1
-        service = station.router.durable if station.router is not None else None
-        station.epochs = [service.epoch] if service is not None else []
+        epoch = station.router.epoch if station.router is not None else None
+        station.epochs = [epoch] if epoch is not None else []
         station.has_told = False
         try:
             effects = handle(*arguments, station.clock(self.now))

@@ -2,7 +2,8 @@
 
 It says how far its journal is, where a subscription lives that somebody looks for, which readers have their
 home here (see `introductions`), and which have ended. Who asks for something that lasts (a reader, an
-introduction, a name) is answered when it is known here for ever: else a crash would make the name free.
+introduction, a name) is answered when it is known here for ever: else a crash would make the name free. So is
+who asks for `strangers`.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ class Answering:
             self._retention.register(reader, ask.asker)
             if self._introduced.is_due:
                 self._tick.set()
-        lasts = ask.readers or ask.introduce or ask.about is not None
+        lasts = ask.readers or ask.introduce or ask.about is not None or ask.strangers
         wanted = [FactKind.KNOWN.of(ask.asker)] if lasts else []
         wanted += [FactKind.READER.of(reader, ask.asker) for reader, _ in ask.readers]
         if ask.leaving:
@@ -94,8 +95,16 @@ class Answering:
                 self._namesakes.later_here(ask),
                 ((broker, tuple(self._at(ask.asker)[:MOST_BELIEVED])),) if ask.leaving else (),
                 self._homes.read(ask.asker, set(ask.doubted)) if ask.leaving else (),
+                self._met(ask),
             )
         )
+
+    def _met(self, ask: Ask) -> tuple[str, ...]:
+        """The asker's strangers of whom this broker has heard; only if it knows the asker, which is on disk."""
+        if not ask.strangers or ask.asker not in self._topology.known:
+            return ()
+        heard_of = self._topology.heard_of
+        return tuple([stranger for stranger in ask.strangers if stranger in heard_of])
 
     def _register_again(self, readers: set[str]) -> None:
         """Lets those of them that live here ask everybody once more: somebody believes them elsewhere."""

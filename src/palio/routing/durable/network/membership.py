@@ -22,6 +22,8 @@ here and is there can be asked.
    for good greets nobody; who is about to is a member again if somebody knows it beyond its last count.
 5. That a link comes up is a change of the network, and that it begins to count is another one: what was asked
    in between was not asked there.
+6. A link to a relay counts at once, and nothing of the relay is on disk. Whom only relays have told of is
+   known, but not heard of (`strangers`). The counts of relays themselves are heard from anybody, and passed on.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ from palio.protocol.durable.peers import TopologyChanged
 from palio.routing.durable.desk import Desk, UnknownBroker
 from palio.routing.durable.effects import ForgottenWhy, ReportForgotten
 from palio.routing.durable.facts import FactKind
-from palio.routing.durable.network.topology import Counts, Topology
+from palio.routing.durable.network.topology import INCARNATION_BITS, Counts, Topology
 from palio.routing.durable.origin.introduced import Introduced
 from palio.routing.durable.origin.retention import Retention
 from palio.routing.effects import Send
@@ -46,6 +48,7 @@ class CountingLinks:
     def __init__(self, neighbours: Callable[[], Iterable[str]]) -> None:
         self.neighbours = neighbours
         self.counting: set[str] = set()
+        self.relays: set[str] = set()
         self.taken_for: dict[str, int] = {}  # by neighbour: its count, as far as it was known when it came
 
     def brokers(self) -> list[str]:
@@ -70,11 +73,17 @@ class Membership:
     _began_anew: Callable[[str], None]
     _opened_before: int
 
-    def link_gained(self, neighbour: str) -> None:
+    def link_gained(self, neighbour: str, *, is_relay: bool) -> None:
         """Handles a new link. Who was about to leave is a member again: there may be others to ask now."""
         if self._topology.is_gone:
             return
         topology = self._topology
+        if is_relay:
+            topology.rejoin()
+            self._links.relays.add(neighbour)
+            self._links.counting.add(neighbour)
+            self.change(neighbour)
+            return
         self._links.taken_for[neighbour] = topology.versions.get(neighbour, self._no_count(neighbour))
         topology.rejoin()
         if neighbour in topology.known:
@@ -85,6 +94,7 @@ class Membership:
 
     def link_lost(self, neighbour: str) -> None:
         self._links.counting.discard(neighbour)
+        self._links.relays.discard(neighbour)
         self._links.taken_for.pop(neighbour, None)
         if not self._topology.is_gone:
             self._topology.rejoin()
@@ -96,7 +106,8 @@ class Membership:
         gone = (self._topology.own,) if self._topology.left else ()
         for name in self._links.brokers():
             if name == new:
-                self._tell(name, self._topology.all(), (*self._topology.forgotten.items(), *gone))
+                forgotten = (*self._topology.forgotten.items(), *gone)
+                self._tell(name, self._topology.all(), forgotten, tuple(self._topology.relays.items()))
             else:
                 self._tell(name, news, gone)
         self._changed()
@@ -123,22 +134,38 @@ class Membership:
         self._count_when_saved(source)
         self.when_counting(source, lambda: self._hear(source, message))
 
+    def met(self, strangers: Iterable[str]) -> None:
+        """Handles that brokers are strangers no more: this one is found from them."""
+        met = self._topology.meet(strangers)
+        for broker, version in met:
+            self._retention.save(FactKind.KNOWN.of(broker), version)
+        for name in self._links.brokers() if met else ():
+            self._tell(name, met)
+
     def _hear(self, source: str, message: TopologyChanged) -> None:
         forgotten = tuple(
             [one for one in message.forgotten if self._forget(*one, "left" if one[0] == source else "told")]
         )
         own, heard_of = self._desk.broker, self._topology.heard_of
+        versions = message.versions + message.strangers
         if any(
             broker == own and self._topology.is_unknown_self(version, self._opened_before)
-            for broker, version in message.versions
+            for broker, version in versions
         ):
             self._retention.came_back_older()
-        if any(
-            broker == own and version > self._topology.versions[own] for broker, version in message.versions
-        ):
+        if any(broker == own and version > self._topology.versions[own] for broker, version in versions):
             self._topology.rejoin()  # else nobody would agree with it for as long as it leaves
-        anew = {broker for broker, version in message.versions if self._topology.begins_anew(broker, version)}
-        news = self._topology.hear(message.versions)
+        relays = self._topology.hear_relays(message.relays)
+        anew = {broker for broker, version in versions if self._topology.begins_anew(broker, version)}
+        news = self._topology.hear(versions)
+        has_changed = bool(news or forgotten or relays)
+        if source in self._links.relays:
+            self._topology.note_strangers(versions, heard_of)
+        else:
+            self._topology.note_strangers(message.strangers, heard_of)
+            told = {broker for broker, version in message.versions if version >> INCARNATION_BITS}
+            new = {broker for broker, _ in news}
+            news += tuple([one for one in self._topology.meet(told) if one[0] not in new])
         for broker, _ in news:
             if broker != own and broker in anew:
                 self._began_anew(broker)
@@ -146,11 +173,14 @@ class Membership:
             news += ((own, self._topology.versions[own]),)  # this broker is there after all
         for broker, version in news:
             if broker != own and broker not in heard_of:
-                self._retention.save(FactKind.KNOWN.of(broker), version)
-        if news or forgotten:
+                is_stranger = broker in self._topology.strangers
+                on_disk = self._no_count(broker) if is_stranger else version
+                self._retention.save(FactKind.KNOWN.of(broker), on_disk)
+        if news or forgotten or relays:
             for name in self._links.brokers():
                 if name != source or any(broker == own for broker, _ in news):
-                    self._tell(name, news, forgotten)
+                    self._tell(name, news, forgotten, relays)
+        if has_changed:
             self._changed()
 
     def when_counting(self, neighbour: str, then: Callable[[], None]) -> None:
@@ -185,7 +215,8 @@ class Membership:
         """Removes a member that an operator says is gone for good. Raises `UnknownBroker`."""
         broker = message.broker
         topology = self._topology
-        if broker == self._desk.broker or not (broker in topology.known or broker in topology.forgotten):
+        counted = topology.known | topology.relays.keys() | topology.forgotten.keys()
+        if broker == self._desk.broker or broker not in counted:
             raise UnknownBroker(broker)
         forgot = Forgot(broker, number=message.number)
         if not self.give_up(broker, "operator", lambda: self._desk.answer(session, forgot)):
@@ -196,7 +227,8 @@ class Membership:
 
         Returns whether that is news.
         """
-        version = self._topology.versions.get(broker, 0)
+        topology = self._topology
+        version = max(topology.versions.get(broker, 0), topology.relays.get(broker, 0))
         if not self._forget(broker, version, why, then):
             return False
         for name in self._links.brokers():
@@ -226,5 +258,10 @@ class Membership:
         for listener in self._listeners:
             listener()
 
-    def _tell(self, broker: str, versions: Counts, forgotten: Counts = ()) -> None:
-        self._desk.effects.append(Send(broker, TopologyChanged(versions, forgotten)))
+    def _tell(self, broker: str, versions: Counts, forgotten: Counts = (), relays: Counts = ()) -> None:
+        strangers = self._topology.strangers
+        strange: Counts = ()
+        if strangers and broker not in self._links.relays:
+            strange = tuple([one for one in versions if one[0] in strangers])
+            versions = tuple([one for one in versions if one[0] not in strangers])
+        self._desk.effects.append(Send(broker, TopologyChanged(versions, forgotten, relays, strange)))

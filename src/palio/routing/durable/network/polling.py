@@ -50,6 +50,7 @@ class PendingPoll(msgspec.Struct, eq=False):
     later: list[LaterHome] = []
     believed: list[tuple[str, tuple[str, ...]]] = []
     read: list[tuple[str, int, str]] = []
+    met: dict[str, None] = {}
 
     def add(self, told: Told, heads: Iterable[Head]) -> None:
         """Add the answer of somebody; the heads are those of the answer, as far as they are from here."""
@@ -61,6 +62,7 @@ class PendingPoll(msgspec.Struct, eq=False):
         self.later += told.later
         self.believed += told.believed
         self.read += told.read
+        self.met.update(dict.fromkeys(told.met))
 
 
 class Polling:
@@ -91,6 +93,7 @@ class Polling:
         places: tuple[tuple[str, int, str], ...] = (),
         generations: tuple[int, ...] = (),
         leaving: bool = False,
+        strangers: tuple[str, ...] = (),
         then: Callable[[Told], None] | None = None,
     ) -> Ask:
         """Poll everyone; `then` hears what all in reach have answered.
@@ -99,7 +102,7 @@ class Polling:
         """
         self._number += 1
         number, epoch = self._number, self._topology.epoch
-        asked = about, readers, 0, introduce, doubted, epoch, places, generations, leaving
+        asked = about, readers, 0, introduce, doubted, epoch, places, generations, leaving, strangers
         ask = Ask(self._broker, number, *asked)
         self._begin(ask, None, then)
         return ask
@@ -161,7 +164,7 @@ class Polling:
     @property
     def longest_way(self) -> int:
         """How many hops a way may have that is not one in circles."""
-        return len(self._topology.known)
+        return len(self._topology.known) + len(self._topology.relays)
 
     def is_sure_of(self, broker: str) -> bool:
         """Whether the way to a broker is known, and need not be asked about."""
@@ -211,6 +214,7 @@ class Polling:
             tuple(question.later),
             tuple(question.believed),
             tuple(question.read),
+            tuple(question.met),
         )
         if question.parent is not None:
             self._send(question.parent, told)
