@@ -466,6 +466,12 @@ class Client:
         """Let this broker end the link to a neighbour. See `Client.remove_link`."""
         return self._worker.run(self._client.remove_link(broker, timeout=timeout))
 
+    def overlay_changes(
+        self, after: int | None = None, *, wait: float = 0.0, timeout: float | None = None
+    ) -> dict[str, Any]:
+        """What has happened to the links of this broker. See `Client.overlay_changes`."""
+        return self._worker.run(self._client.overlay_changes(after, wait=wait, timeout=timeout))
+
     def forget_broker(self, broker: str, *, timeout: float | None = None) -> None:
         """Say that a broker is gone for good."""
         self._worker.run(self._client.forget_broker(broker, timeout=timeout))

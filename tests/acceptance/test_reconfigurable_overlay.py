@@ -204,3 +204,68 @@ async def test_who_stops_looks_for_nobody():
         await one.until(lambda: neighbours(one) == {"third"})
         assert not stopping._dialling._asking
         assert not one.running.statistics().refused | third.running.statistics().refused
+
+
+def told(event: palio.Event) -> tuple[str, ...]:
+    """Who says what of whom, and why."""
+    names = ("palio.broker", "palio.overlay.event", "palio.overlay.neighbour", "palio.overlay.why")
+    return tuple(str(event[name]) for name in names if name in event)
+
+
+async def collected(subscription, *wanted: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """What was told, until all that is wanted was."""
+    found: list[tuple[str, ...]] = []
+    while not {*wanted} <= {*found}:
+        event = await subscription.next(timeout=20)
+        assert event["palio.notice"] == "overlay"
+        await event.ack()
+        found.append(told(event))
+    return found
+
+
+async def test_added_removed_and_dead_are_three_events_with_what_takes_the_place():
+    def member(name: str, *join: str) -> Broker:
+        overlay = OverlaySettings(kind="tree", join=join)
+        return testing.broker(name=name, journal=True, overlay=overlay)
+
+    a = member("a")
+    async with a as first, palio.connect(first) as client:
+        b = member("b", first)
+        changes = await client.subscribe("exists(palio.overlay.event)", durable="changes", since="all")
+        async with b as second:
+            c = member("c", second)
+            async with c:
+                await c.until(lambda: neighbours(c) == {"b"})
+                await collected(changes, ("b", "link made", "c"), ("c", "link made", "b"))
+                await b.crash()
+                dead = ("link dead", "b", "lost")
+                found = await collected(changes, ("c", "repair done", "a"))
+                assert {("a", *dead), ("c", *dead), ("c", "part parted", "b", "lost")} <= {*found}
+                assert ("c", "repair begun", "b", "lost") in found
+                assert ("c", "link replaced", "a", "lost") in found
+                assert not [one for one in found if one[1] == "link removed"]
+                [replaced] = [one async for one in client.replay('palio.overlay.event = "link replaced"')]
+                assert (replaced["palio.overlay.former"], replaced["palio.overlay.neighbour"]) == ("b", "a")
+                assert replaced["palio.overlay.seconds"] >= 0
+            found = await collected(changes, ("a", "link removed", "c", "left"))
+            assert ("a", "link dead", "c") not in [one[:3] for one in found]
+        assert a.running.overlay_news.counts["link dead"] == 1
+
+
+async def test_links_of_the_settings_are_told_of_where_that_is_wanted():
+    quiet = testing.broker(name="quiet")
+    async with quiet as first, palio.connect(first) as client:
+        telling = testing.broker(name="telling", overlay=OverlaySettings(events="on"))
+        everything = await client.subscribe("exists(palio.broker)", ready="network")
+        async with telling as second:
+            await client.add_link(second)
+            changes = (await client.overlay_changes())["changes"]
+            assert [(one["what"], one["broker"]) for one in changes][:1] == [("link made", "telling")]
+            async with palio.connect(second) as there:
+                await there.subscribe("exists(palio.broker)", ready="network")
+                await there.remove_link("nobody")
+                await there.add_link(first, if_allowed=True)
+            waiting = asyncio.create_task(client.overlay_changes(len(changes), wait=10))
+            await client.remove_link("telling")
+            assert [one["what"] for one in (await waiting)["changes"]][:1] == ["link removed"]
+        assert not everything.statistics().waiting, "a broker with links of its settings tells its log alone"

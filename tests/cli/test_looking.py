@@ -6,6 +6,7 @@ import asyncio
 import json
 import os
 import pty
+import signal
 import threading
 import time
 from datetime import UTC, datetime
@@ -25,6 +26,7 @@ from palio.protocol.inquiries import Hop, Recipient
 from palio.protocol.peers import LinkKind
 from palio.routing.durable.desk import DurableSettings
 from tests.cli.live import live_broker
+from tests.cli.processes import PATIENCE, started
 
 
 def lines(result) -> list[dict]:
@@ -436,3 +438,22 @@ def test_links_are_added_and_removed_by_hand(command, live, tmp_path):
         assert (nothing.exit_code, "nothing was done" in nothing.stderr) == (0, True)
         assert "has removed this link" in command("link", "add", live.server, "--server", other.server).stderr
     assert command("link", "add", "host:99999").exit_code == 3
+
+
+def test_links_are_watched_until_ctrl_c(command, live, environment, tmp_path):
+    with live_broker(tmp_path, "lucca") as other:
+        command("link", "add", other.server)
+        words = ("peers", "--watch", "--server", live.server)
+        with (
+            started(*words, environment=environment, folder=tmp_path) as people,
+            started(*words, "--json", environment=environment, folder=tmp_path) as machines,
+        ):
+            while people.stdout.readline() != "1 link\n":
+                pass
+            assert json.loads(machines.stdout.readline())["name"] == "lucca"
+            command("link", "remove", "lucca")
+            assert json.loads(machines.stdout.readline())["what"] == "link removed"
+            assert people.stdout.readline()[9:] == "link removed  lucca (removed)\n"
+            for following in (people, machines):
+                following.send_signal(signal.SIGINT)
+                assert following.wait(PATIENCE) == 130

@@ -61,7 +61,14 @@ STOPPED = (
 )
 # These talk to a broker until they are stopped, which tests/cli/test_audit.py and tests/folders do; or until it
 # has stopped, which tests/live/test_leaving.py does; or let it talk to others, which test_looking.py does.
-FOLLOWING = ("palio audit --follow", "palio files", "palio leave 127", "palio leave --to", "palio link add")
+FOLLOWING = (
+    "palio audit --follow",
+    "palio files",
+    "palio leave 127",
+    "palio leave --to",
+    "palio link add",
+    "palio peers --watch",
+)
 # These talk to a broker.
 TALKING = (
     *("pub", "sub", "advertise", "request", "reply", "replay", "backtest", "trace", "stats", "peers", "forget"),

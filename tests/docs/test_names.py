@@ -23,9 +23,9 @@ ROOMS = {
     "spark.md": ("palio", "palio.spark", "palio.spark.errors"),
     "operations.md": (
         *("palio", "palio.broker.accounts", "palio.broker.limits"),
-        "palio.routing.durable.leaving",
+        *("palio.routing.durable.leaving", "palio.routing.durable.relay"),
     ),
-    "overlay.md": ("palio.broker.dialling", "palio.broker.link_requests"),
+    "overlay.md": ("palio.broker.dialling", "palio.broker.limits", "palio.broker.link_requests"),
     "store.md": ("palio", "palio.store"),
     "security.md": (
         *("palio", "palio.broker.accounts", "palio.broker.limits", "palio.broker.dialling"),
@@ -45,6 +45,7 @@ NOTICES = (
     "error",
     "forgotten",
     "subscriptions",
+    "overlay",
 )  # what a broker publishes
 
 

@@ -7,8 +7,9 @@ from functools import partial
 
 import pytest
 
+from palio.routing.overlay.effects import SENTENCES
+from palio.routing.overlay.manager import REASONS
 from palio.routing.overlay.settings import OverlaySettings
-from palio.routing.overlay.tree import REASONS
 from tests.docs.shell_examples import page_shell, waited
 
 
@@ -47,6 +48,11 @@ def test_every_setting_reason_and_default_is_on_the_page(page):
     assert [reason for reason in REASONS if f"| `{reason}` |" not in page] == []
     for name, shown in re.findall(r"^\| `(\w+)` \| `([\w.]+)` \|", page, re.MULTILINE):
         assert str(getattr(OverlaySettings(), name)) == shown, name
+
+
+def test_everything_that_can_happen_is_on_the_page(page):
+    told = set(re.findall(r"^\| `([a-z ]+)` \| .* \| .*\|$", page, re.MULTILINE))
+    assert set(SENTENCES) <= told
 
 
 def test_diagrams_are_closed(page):

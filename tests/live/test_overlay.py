@@ -62,7 +62,7 @@ def test_brokers_that_are_told_one_address_become_a_tree_and_heal(tmp_path: Path
             publishers = [Publisher(f"p{number}", seed) for number in range(2)]
             for publisher, name in zip(publishers, leaves, strict=False):
                 await publisher.open(network[name].address)
-            takers = [Taker("some", "value < 50"), Taker("all", "true")]
+            takers = [Taker("some", "value < 50"), Taker("all", "exists(count)")]
             for taker, name in zip(takers, reversed(leaves), strict=False):
                 await taker.open(network[name].address, ready="network")
             load = asyncio.gather(*[one.publish(400, pause=0.005) for one in publishers])

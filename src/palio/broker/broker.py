@@ -36,6 +36,7 @@ from palio.broker.invoking import Invoking
 from palio.broker.leave_requests import LeaveRequests
 from palio.broker.link_requests import LinkRequests
 from palio.broker.operations import OperationLog
+from palio.broker.overlay_news import OverlayNews
 from palio.broker.registry import Registry
 from palio.broker.request_guard import RequestGuard
 from palio.broker.rereading import Rereading
@@ -117,6 +118,7 @@ class BrokerServer:
             broker=settings.name,
             scheduler=scheduler,
             log=log,
+            publishes_overlay=settings.overlay.publishes,
         )
         guard = RequestGuard(settings, self.now)
         self.admission = Admission(
@@ -187,6 +189,7 @@ class BrokerServer:
         self.extensions.add(Auditing(self).extension())
         self.extensions.add(LeaveRequests(self).extension())
         self.extensions.add(LinkRequests(self, self._dialling).extension())
+        self.extensions.add(self.overlay_news.extension())
         for extension in self.documents.extensions():
             self.extensions.add(extension)
         for install in self._installers:
@@ -263,6 +266,11 @@ class BrokerServer:
     def router(self) -> Router:
         """The routing core, which decides."""
         return self._runner.router
+
+    @property
+    def overlay_news(self) -> OverlayNews:
+        """What has happened to the links of this broker."""
+        return self._runner.overlay_news
 
     @property
     def store(self) -> Store | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 
-from palio.model.errors import PalioError, TooFast
+from palio.model.errors import PalioError, TooFast, cut
 
 # A client may publish at once what it may publish in so many seconds.
 BURST_SECONDS = 1.0
@@ -79,6 +79,13 @@ class ReservedAttribute(PalioError):
         "The attribute {attribute!r} says what a document is, and comes from reading it. Publish the document "
         "itself: `publish_document`, `palio pub --xml` or POST /documents."
     )
+
+
+class BrokersOnly(PalioError):
+    """An attribute that only brokers give, which say by it what has happened to their links."""
+
+    attribute: str = cut(200)
+    sentence = "The attribute {attribute!r} is for what brokers say of their links; choose another name."
 
 
 class ConnectionTally:

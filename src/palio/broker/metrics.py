@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
+from palio.routing.overlay.effects import SENTENCES
+
 if TYPE_CHECKING:
     from palio.broker.broker import BrokerServer
 
@@ -90,12 +92,16 @@ class Metrics(Collector):
         )
         for what in ("asked", "taken", "linked", "lost", "given_up", "damped", "beyond", "repairs"):
             changes.add_metric((name, what), getattr(overlay, what))
+        help_text = "What has happened to the links of this broker, and to its part of the network."
+        events = CounterMetricFamily("palio_overlay_events", help_text, labels=("broker", "what"))
+        for what in SENTENCES:
+            events.add_metric((name, what), self._broker.overlay_news.counts[what])
         refused = CounterMetricFamily(
             "palio_overlay_refused", "Links that others have refused.", labels=("broker", "reason")
         )
         for reason, count in sorted(overlay.refused.items()):
             refused.add_metric((name, reason), count)
-        yield from (changes, refused)
+        yield from (changes, events, refused)
         help_text = "Seconds that this broker was without a parent before it found one."
         yield _counter("palio_overlay_repair_seconds", help_text, name, overlay.repair_seconds)
 

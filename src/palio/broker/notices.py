@@ -12,6 +12,10 @@ afterwards. It has the document.
 
 *A broker is forgotten* (`palio.notice = "forgotten"`): each broker that hears of it says so once, and what its
 own journal gives up by that.
+
+*The overlay has changed* (`palio.notice = "overlay"`): what has happened to a link of the broker that says so,
+or to its part of the network. Its attributes begin with `palio.overlay.`: only brokers publish such, and only
+who may inspect sees them (`routing.scopes`).
 """
 
 from __future__ import annotations
@@ -27,6 +31,8 @@ from palio.protocol.durable.lineage import JournalGap
 from palio.protocol.requests import Advertise, Publish
 from palio.routing.durable.effects import ReportForgotten, ReportGap
 from palio.routing.occurrences import Open
+from palio.routing.overlay.effects import OverlayEvent
+from palio.routing.scopes import INSPECTED
 
 NOTICE = "palio.notice"
 # Who publishes them; the session, which no client can have: the names of these are not empty.
@@ -34,6 +40,17 @@ PUBLISHER = "palio"
 SESSION = ""
 # Gaps of which is remembered that they were told; whoever has more of them hears of one again.
 MOST_REMEMBERED = 1_000
+# What is said of links: attributes, by the fields of an `OverlayEvent`.
+_OVERLAY = {
+    "what": f"{INSPECTED}event",
+    "broker": f"{INSPECTED}neighbour",
+    "why": f"{INSPECTED}why",
+    "reason": f"{INSPECTED}reason",
+    "seconds": f"{INSPECTED}seconds",
+    "former": f"{INSPECTED}former",
+    "part": f"{INSPECTED}part",
+    "looks": f"{INSPECTED}looks",
+}
 
 # What tells gaps apart: whose journal, in which incarnation, why; and where, of what is damaged.
 _Told: TypeAlias = tuple[str, str, str, int]
@@ -51,7 +68,13 @@ class Notices:
         self._told: dict[_Told, None] = {}
         self._gaps: dict[_Told, ReportGap] = {}
         self._forgotten: list[ReportForgotten] = []
+        self._overlay: list[Notification] = []
         self._is_open = False
+        self._is_closed = False
+
+    def close(self) -> None:
+        """Publish nothing any more: what is published would not be kept."""
+        self._is_closed = True
 
     def gap(self, effect: ReportGap) -> bool:
         """Note that a gap is to be told. Returns whether nothing else was waiting to be."""
@@ -71,19 +94,33 @@ class Notices:
         self._forgotten.append(effect)
         return first
 
+    def overlay(self, event: OverlayEvent, at: float) -> bool:
+        """Note that it is to be told what has happened to links. Returns whether nothing else was waiting."""
+        first = not self._waits
+        said = {_OVERLAY[name]: getattr(event, name) for name in _OVERLAY}
+        content = {
+            NOTICE: "overlay",
+            "palio.broker": self._broker,
+            **{name: value for name, value in said.items() if value not in ("", None)},
+            "palio.noticed": datetime.fromtimestamp(at, UTC),
+        }
+        self._overlay.append(Notification(content))
+        return first
+
     @property
     def _waits(self) -> bool:
-        return bool(self._gaps or self._forgotten)
+        return bool(self._gaps or self._forgotten or self._overlay)
 
     def publish(self) -> None:
         """Publish what was noted."""
         gaps, self._gaps = self._gaps, {}
         forgotten, self._forgotten = self._forgotten, []
+        overlay, self._overlay = self._overlay, []
         self._told.update(dict.fromkeys(gaps))
         while len(self._told) > MOST_REMEMBERED:
             del self._told[next(iter(self._told))]
         notifications = [self._notification(effect.gap, effect.why) for effect in gaps.values()]
-        self._publish([*notifications, *map(self._of_forgotten, forgotten)])
+        self._publish([*notifications, *map(self._of_forgotten, forgotten), *overlay])
 
     def tell(self, kind: str, content: Mapping[str, Value], id: str, payload: bytes | None) -> None:
         """Publish a notice of another kind. Of those with the same id, one is."""
@@ -91,6 +128,8 @@ class Notices:
         self._publish([Notification(said, id=id, payload=payload)])
 
     def _publish(self, notifications: list[Notification]) -> None:
+        if self._is_closed:
+            return
         if not self._is_open:
             self._is_open = True
             self._handle(Open(), SESSION)

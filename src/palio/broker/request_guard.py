@@ -20,7 +20,7 @@ import msgspec
 from palio.broker.access.principal import Principal, failed
 from palio.broker.access.rights import Allowance
 from palio.broker.documents.withdrawing import is_withdrawal
-from palio.broker.limits import Rates, ReservedAttribute, TooManyAttributes, require_name
+from palio.broker.limits import BrokersOnly, Rates, ReservedAttribute, TooManyAttributes, require_name
 from palio.broker.settings import Limits, Settings
 from palio.broker.unlisted import UnlistedMessage
 from palio.documents.reserved import RESERVED, RESERVED_BYTES
@@ -37,7 +37,7 @@ from palio.protocol.durable import control, journals
 from palio.protocol.durable import subscriptions as durable
 from palio.protocol.vocabulary import FROM_CLIENTS
 from palio.routing.considering import AT_ONCE
-from palio.routing.scopes import owner_of
+from palio.routing.scopes import INSPECTED, may_tell_of_links, owner_of, tells_of_links
 
 _EVERYTHING = Filter()
 _Publishing = TypeVar("_Publishing", requests.Publish, requests.PublishDocuments)
@@ -232,7 +232,13 @@ def _as_published_by(message: _Publishing, principal: Principal) -> _Publishing:
 
 
 def require_unreserved(notifications: Sequence[Notification]) -> None:
-    """Raises `ReservedAttribute` for what says of itself what only reading a document says."""
+    """Raises `ReservedAttribute` for what says of itself what only reading a document says, and `BrokersOnly`
+    for what says of links what only brokers say.
+    """
+    if may_tell_of_links(notifications):
+        for notification in notifications:
+            if tells_of_links(notification):
+                raise BrokersOnly(min(name for name in notification.attributes if name.startswith(INSPECTED)))
     if not has_part(notifications, RESERVED_BYTES):
         return  # next to nobody publishes such: what is not decoded otherwise is not decoded here
     for notification in notifications:

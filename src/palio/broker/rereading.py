@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from palio.broker.access import Access
+from palio.broker.access.rights import Allowance
 from palio.broker.registry import Registry
 from palio.broker.tls import ServerTls
 from palio.routing.scopes import SetScope
@@ -51,4 +52,5 @@ class Rereading:
         """Tell the router what some owners may see and say."""
         for owner in sorted(owners):
             rights = self._access.rights_of(owner)
-            self._handle(SetScope(owner, rights.subscribe, rights.publish), "")
+            inspects = Allowance.INSPECT in rights.allow
+            self._handle(SetScope(owner, rights.subscribe, rights.publish, inspects), "")

@@ -25,6 +25,7 @@ from palio.broker.documents.staging import confirmed_documents
 from palio.broker.host import Host
 from palio.broker.notices import Notices
 from palio.broker.operations import OperationLog
+from palio.broker.overlay_news import OverlayNews
 from palio.broker.registry import Registry
 from palio.broker.request_guard import answered
 from palio.broker.scheduling import Scheduler
@@ -44,7 +45,7 @@ from palio.routing.documents.current import with_documents
 from palio.routing.durable.effects import STORE_EFFECTS, Append, Hand, HasLeft, Read, ReportForgotten, ReportGap
 from palio.routing.effects import CloseLink, Deliver, Effect, Reply, Send, SetTimer, SharedChanged, SharedReady
 from palio.routing.occurrences import StoreMessage
-from palio.routing.overlay.effects import SENTENCES, Dial, OverlayEvent
+from palio.routing.overlay.effects import MADE, Dial, OverlayEvent
 from palio.routing.overlay.manager import REMOVED
 from palio.routing.overlay.settings import normal
 from palio.routing.router import Router
@@ -86,6 +87,7 @@ class EffectRunner:
         broker: str,
         scheduler: Scheduler,
         log: logging.Logger,
+        publishes_overlay: bool = False,
     ) -> None:
         self.router: Router
         self.dialling: Dialling
@@ -101,6 +103,8 @@ class EffectRunner:
         self._now = host.now
         self._log = log
         self.notices = Notices(broker, self.handle, advertises=self._advertises)
+        publish = self._publish_overlay if publishes_overlay else None
+        self.overlay_news = OverlayNews(log, host.now, publish)
         self.left: asyncio.Future[None]  # done when the broker has left its network; set when it starts
         self._changed = host.changed
         self._timers = Timers(host.call_at, self.on_timer)
@@ -155,6 +159,7 @@ class EffectRunner:
 
     def stop(self) -> None:
         self._timers.cancel()
+        self.notices.close()
 
     def _soon(self, message: Any, source: str) -> None:
         """Not now, while the router's effects are being carried out."""
@@ -284,15 +289,14 @@ class EffectRunner:
         self.dialling.once(effect)
 
     def _tell_of_overlay(self, event: OverlayEvent) -> None:
-        """Logs what has happened to a link, and lets who waits for one know that it is there."""
-        if event.what == "made" and (connection := self._registry.links.get(event.broker)) is not None:
+        """Tells what has happened to a link, also whoever waits for one to be there."""
+        if event.what == MADE and (connection := self._registry.links.get(event.broker)) is not None:
             self.dialling.made(connection)
-        extra: dict[str, Any] = {"what": event.what, "broker": event.broker}
-        if event.reason:
-            extra["reason"] = event.reason
-        if event.seconds is not None:
-            extra["seconds"] = round(event.seconds, 3)
-        self._log.info(SENTENCES[event.what], extra=extra)
+        self.overlay_news.tell(event)
+
+    def _publish_overlay(self, event: OverlayEvent, at: float) -> None:
+        if self.notices.overlay(event, at):
+            asyncio.get_running_loop().call_soon(self.notices.publish)
 
     def _report_gap(self, effect: ReportGap) -> None:
         """Logs what may be missing, for whom: of the journal here, or for a durable subscription here."""

@@ -326,6 +326,18 @@ class QueryMethods:
         told: dict[str, Any] = await self._session.invoke("network.link", wish, timeout=timeout)
         return told
 
+    async def overlay_changes(
+        self, after: int | None = None, *, wait: float = 0.0, timeout: float | None = None
+    ) -> dict[str, Any]:
+        """What has happened to the links of this broker (`changes`), and where to go on (`onward`); plain data.
+
+        Those after a number, as far as the broker remembers them; with `wait`, up to so many seconds (10 at the
+        most) for the next one.
+        """
+        wanted = {"after": after, "wait": wait}
+        told: dict[str, Any] = await self._session.invoke("overlay.changes", wanted, timeout=timeout)
+        return told
+
     async def forget_broker(self, broker: str, *, timeout: float | None = None) -> None:
         """Say that a broker is gone for good, so that nobody waits for it any more."""
         await self._ask(Forget(broker), timeout)

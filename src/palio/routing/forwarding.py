@@ -29,7 +29,7 @@ from palio.routing.announcements import Announcements
 from palio.routing.configuration import Configuration, Strategy
 from palio.routing.effects import Deliver, Effect, Send
 from palio.routing.links import NeighbourLink
-from palio.routing.scopes import Scopes, owner_of
+from palio.routing.scopes import Scopes, may_tell_of_links, owner_of
 from palio.routing.sessions import SessionEntry
 from palio.routing.table import GRAPH, Port, Sources, TableEntry
 from palio.routing.tables import Tables
@@ -142,8 +142,12 @@ class _Passing:
         self._latest[session] = handles, envelopes
         self.deliveries.append((session, handles, envelopes))
 
-    def effects(self, scopes: Scopes) -> list[Effect]:
-        deliveries = _seen(self.deliveries, scopes) if scopes.on else self.deliveries
+    def effects(self, scopes: Scopes, envelopes: tuple[Envelope, ...]) -> list[Effect]:
+        """What follows for these envelopes."""
+        deliveries = self.deliveries
+        if scopes.on and deliveries:
+            inspected = may_tell_of_links([envelope.notification for envelope in envelopes])
+            deliveries = _seen(deliveries, scopes, inspected=inspected)
         effects: list[Effect] = [
             Deliver(session, tuple(envelopes), handles) for session, handles, envelopes in deliveries
         ]
@@ -151,15 +155,16 @@ class _Passing:
         return effects
 
 
-def _seen(deliveries: list[_Delivery], scopes: Scopes) -> list[_Delivery]:
+def _seen(deliveries: list[_Delivery], scopes: Scopes, *, inspected: bool) -> list[_Delivery]:
     """Only what the sessions' owners may see now; what several sessions of an owner get is looked at once.
 
-    Who has subscribed to nothing beyond that was matched by its scope already.
+    Who has subscribed to nothing beyond that was matched by its scope already, unless some of it is for those
+    alone who may inspect.
     """
     known: dict[tuple[str, tuple[int, ...]], list[bool] | None] = {}
     kept: list[_Delivery] = []
     for session, handles, envelopes in deliveries:
-        if scopes.is_exact(session):
+        if not inspected and scopes.is_exact(session):
             kept.append((session, handles, envelopes))
             continue
         key = owner_of(session), tuple(map(id, envelopes))
@@ -228,7 +233,7 @@ class Forwarding:
             self._take_several(envelopes, passing)
         for onward in passing.onward.values():
             self._forwarded += len(onward)
-        return passing.effects(self._scopes)
+        return passing.effects(self._scopes, envelopes)
 
     def _take_one(self, envelope: Envelope, passing: _Passing) -> None:
         entries = self._filters.match(envelope.notification)

@@ -23,8 +23,24 @@ from palio.routing.effects import CloseLink, Send, SetTimer
 from palio.routing.inquiry_routing import InquiryRouting
 from palio.routing.links import COUNTERPART, NeighbourLink
 from palio.routing.occurrences import LinkDown, LinkUp, NotReached
-from palio.routing.overlay.effects import OverlayEvent
-from palio.routing.overlay.manager import CYCLE, LATER, REMOVED, TERMS, FixedLinks, Manager, Refusal
+from palio.routing.overlay.effects import (
+    FOUND_DEAD,
+    JOINED,
+    MADE,
+    PARTED,
+    REMOVED_IN_ORDER,
+    OverlayEvent,
+)
+from palio.routing.overlay.manager import (
+    CYCLE,
+    LATER,
+    REMOVED,
+    TERMS,
+    FixedLinks,
+    Manager,
+    Refusal,
+    ended_how,
+)
 from palio.routing.overlay.tree import TreeOverlay
 from palio.routing.reconfiguration.parking import PARKED
 from palio.routing.reconfiguration.protocols import Loss, Reconfiguration
@@ -167,6 +183,7 @@ class Neighbours:
         if link.told is None:
             self._say_hello(link)
         link.established, link.is_relay = True, is_relay(hello.terms)
+        part = self._core.naming.component
         self._core.sharing.link_gained(link, hello.shared)  # before any row
         if link.kind is peers.LinkKind.GRAPH:
             self._join_graph(link)
@@ -176,7 +193,9 @@ class Neighbours:
         self._asking.link_gained()
         if self._core.between is not None:
             self._core.between.link_gained(link.broker, is_relay=link.is_relay)
-        self._core.effects.append(OverlayEvent("made", link.broker))
+        self._core.effects.append(OverlayEvent(MADE, link.broker))
+        if self._core.naming.component != part:
+            self._core.effects.append(OverlayEvent(JOINED, link.broker, part=self._part))
 
     def _objection(self, link: NeighbourLink, hello: peers.Hello) -> Refusal | None:
         """Why the link must not be used."""
@@ -262,7 +281,7 @@ class Neighbours:
         ]
         if link.asks and not link.established:
             self.overlay.refused(link, goodbye)
-        self._lost(link, None)
+        self._lost(link, None, refusal.why)
 
     def _on_goodbye(self, link: NeighbourLink, message: peers.Goodbye) -> None:
         message = msgspec.structs.replace(message, reason=message.reason[:_LONGEST_REASON])
@@ -274,10 +293,26 @@ class Neighbours:
     def _on_link_down(self, link: NeighbourLink, message: LinkDown) -> None:
         self._lost(link, message)
 
-    def _lost(self, link: NeighbourLink, message: LinkDown | peers.Goodbye | None) -> None:
+    def _lost(self, link: NeighbourLink, message: LinkDown | peers.Goodbye | None, why: str = "") -> None:
         """Handles a lost link: what came on it is dropped, and nobody waits for it any more."""
+        part = self._core.naming.component
         self._drop(link)
+        if link.established:
+            self._tell_of_end(link, why or ended_how(message), parted=self._core.naming.component != part)
         self.overlay.lost(link, message)
+
+    def _tell_of_end(self, link: NeighbourLink, how: str, *, parted: bool) -> None:
+        what = FOUND_DEAD if how in ("lost", "silent") else REMOVED_IN_ORDER
+        looks = parted and self.overlay.repairs
+        self._core.effects.append(OverlayEvent(what, link.broker, how, looks=looks))
+        if parted:
+            self._core.effects.append(OverlayEvent(PARTED, link.broker, how, part=self._part))
+
+    @property
+    def _part(self) -> str:
+        """What the part of the network is called that this broker is in."""
+        component = self._core.naming.component
+        return f"{component.broker}.{component.count}"
 
     def _drop(self, link: NeighbourLink) -> None:
         name = link.broker

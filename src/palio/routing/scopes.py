@@ -10,6 +10,9 @@ the shell says what each owner may see and publish (`SetScope`); others may do n
   what counts. What comes live is matched by the subscription that is held, which is *f* and the scope; where
   more is held as that would be too large, and for spools, history, requests and replies, it is matched again.
 
+What brokers say of their links (attributes that begin with `palio.overlay.`) only those owners see who may
+inspect, whatever else they may see.
+
 When a scope changes, what is held changes in the same step, before anything else is matched; durable ones catch
 up from where they are, and surveys that would mix two scopes are refused.
 """
@@ -26,31 +29,41 @@ from palio.matching import MatchIndex
 from palio.model.errors import FilterTooLarge, NotAllowed
 from palio.model.filter import Filter
 from palio.model.notification import Notification
+from palio.model.plain import has_part
 from palio.protocol.envelope import Envelope
 
 SEPARATOR = "/"
 # Filters of an owner that are remembered as narrowed: more than are being subscribed to at a time.
 MAX_NARROWED = 64
+# How attributes begin that brokers alone give, and that only who may inspect sees.
+INSPECTED = "palio.overlay."
+# What the encoded attributes of a notification have in them if one of these is among them.
+_INSPECTED_BYTES = b"o.ov"
 _EVERYTHING = Filter()
 _NOTHING = Filter(())
 
 
 class SetScope(msgspec.Struct, frozen=True):
-    """From the shell: what an owner may see and publish from now on; None is nothing."""
+    """From the shell: what an owner may see and publish from now on; None is nothing.
+
+    Who `inspects` also sees what brokers say of their links, as far as `subscribe` goes.
+    """
 
     owner: str
     subscribe: Filter | None
     publish: Filter | None
+    inspects: bool = False
 
 
 class _Scope:
     """What one owner may see and publish, and an index that checks the former for many at a time."""
 
-    __slots__ = ("index", "narrowed", "publish", "subscribe")
+    __slots__ = ("index", "inspects", "narrowed", "publish", "subscribe")
 
-    def __init__(self, subscribe: Filter, publish: Filter) -> None:
+    def __init__(self, subscribe: Filter, publish: Filter, *, inspects: bool = False) -> None:
         self.subscribe = subscribe
         self.publish = publish
+        self.inspects = inspects
         # What of a filter it may see; asked for before a subscription is taken, and again when it is.
         self.narrowed = lru_cache(MAX_NARROWED)(lambda filter: _travelling(filter.intersect(subscribe)))
         self.index: MatchIndex | None = None
@@ -64,7 +77,17 @@ class _Scope:
 
 
 _NO_SCOPE = _Scope(_NOTHING, _NOTHING)
-_ALL = _Scope(_EVERYTHING, _EVERYTHING)
+_ALL = _Scope(_EVERYTHING, _EVERYTHING, inspects=True)
+
+
+def tells_of_links(notification: Notification) -> bool:
+    """Whether it is, or looks like, what brokers say of their links."""
+    return any(name.startswith(INSPECTED) for name in notification.attributes)
+
+
+def may_tell_of_links(notifications: Sequence[Notification]) -> bool:
+    """Whether one of them may be: quick, as next to none is."""
+    return has_part(notifications, _INSPECTED_BYTES)
 
 
 def owner_of(name: str) -> str:
@@ -84,9 +107,11 @@ class Scopes:
 
     def set(self, message: SetScope) -> bool:
         """Sets what an owner may see and publish. Returns whether this changes anything."""
-        new = _Scope(message.subscribe or _NOTHING, message.publish or _NOTHING)
+        new = _Scope(message.subscribe or _NOTHING, message.publish or _NOTHING, inspects=message.inspects)
         old = self._scopes.get(message.owner, _NO_SCOPE)
         if (new.subscribe, new.publish) == (old.subscribe, old.publish):
+            if old is not _NO_SCOPE:
+                old.inspects = message.inspects
             return False
         self._scopes[message.owner] = new
         return True
@@ -138,7 +163,8 @@ class Scopes:
     def sees(self, name: str, notification: Notification, what: str) -> bool:
         """Whether the owner of a name may see this now; if not, that is counted."""
         scope = self._of(name)
-        if scope.sees_all or scope.subscribe.matches(notification):
+        inspected = not scope.inspects and may_tell_of_links((notification,)) and tells_of_links(notification)
+        if not inspected and (scope.sees_all or scope.subscribe.matches(notification)):
             return True
         self.withheld[what] += 1
         return False
@@ -146,16 +172,24 @@ class Scopes:
     def visible(self, name: str, envelopes: Sequence[Envelope], what: str) -> list[bool] | None:
         """For each, whether the owner of a name may see it now; None if it may see them all."""
         scope = self._of(name)
-        if scope.sees_all or not envelopes:
+        if not envelopes or (scope.sees_all and scope.inspects):
             return None
-        if scope.index is None:
+        notifications = [envelope.notification for envelope in envelopes]
+        inspected = not scope.inspects and may_tell_of_links(notifications)
+        if scope.sees_all:
+            if not inspected:
+                return None
+            found = [True] * len(envelopes)
+        elif scope.index is None:
             found = [False] * len(envelopes)
         else:
-            bodies = [envelope.notification.body.attributes for envelope in envelopes]
-            matched = scope.index.match_encoded(bodies)
-            if all(matched):
-                return None
+            matched = scope.index.match_encoded([one.body.attributes for one in notifications])
             found = [bool(one) for one in matched]
+        if inspected:
+            told = map(tells_of_links, notifications)
+            found = [seen and not links for seen, links in zip(found, told, strict=True)]
+        if all(found):
+            return None
         self.withheld[what] += found.count(False)
         return found
 

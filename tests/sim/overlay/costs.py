@@ -10,6 +10,7 @@ from typing import Literal, get_args
 
 import msgspec
 
+from palio.routing.overlay.effects import GIVEN_UP
 from palio.sim.overlay.oracle import links_beside, parts, reached
 from palio.sim.overlay.script import OverlayScenario
 from palio.sim.overlay.world import OverlayBroker, OverlayWorld
@@ -124,5 +125,5 @@ def chosen(world: OverlayWorld, change: Change) -> OverlayBroker:
 
 
 def _counts(world: OverlayWorld) -> tuple[int, int, int]:
-    given_up = sum([event.what == "given up" for _, _, event in world.events])
+    given_up = sum([event.what == GIVEN_UP for _, _, event in world.events])
     return sum([world.sent[kind] for kind in SAID]), world.dialled, given_up

@@ -6,6 +6,7 @@ import pytest
 
 from palio.routing.links import Naming
 from palio.routing.neighbours import Neighbours
+from palio.routing.overlay.effects import DAMPED, JOINED
 from palio.routing.overlay.tree import FIRST_PAUSE, TreeOverlay
 from palio.routing.reconfiguration.parking import Parking
 from palio.sim.overlay.oracle import at_rest, connected, judge, parts
@@ -44,7 +45,7 @@ def root_of(world: OverlayWorld):
 
 
 def linked(world: OverlayWorld, since: float) -> int:
-    return sum([event.what == "joined" for at, _, event in world.events if at >= since])
+    return sum([event.what == JOINED for at, _, event in world.events if at >= since])
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -108,7 +109,7 @@ def test_a_link_that_breaks_again_and_again_is_damped():
     for _ in range(12):
         world._break(next(one for one in world.connections() if one.up), silent=False)
         world.run(world.now + 2.0)
-    assert any(event.what == "damped" for _, _, event in world.events)
+    assert any(event.what == DAMPED for _, _, event in world.events)
     world.run(world.now + 120.0)
     assert list(at_rest(world)) == []
 

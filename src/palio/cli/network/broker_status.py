@@ -11,16 +11,18 @@ from typing import Annotated, Any
 import typer
 from rich.table import Column, Table
 
+from palio.cli.network.peer_watch import follow_changes
 from palio.cli.program.connecting import NoBroker, Server, ask, connected, run
 from palio.cli.program.dressing import flag, option
 from palio.cli.program.terminal import ExitCode, help_epilog, output_console, plural, printable, write_json
+from palio.client import Client
 from palio.model.amounts import brief_span, size_text
 from palio.model.errors import PalioError
 from palio.model.moments import parse_span
 
 EPILOGS = {
     "stats": help_epilog("palio stats", "palio stats --json"),
-    "peers": help_epilog("palio peers", "palio peers --json", "palio peers --whole 1s"),
+    "peers": help_epilog("palio peers", "palio peers --json", "palio peers --whole 1s", "palio peers --watch"),
     "clients": help_epilog("palio clients", "palio clients --json"),
 }
 AWAY = "away"
@@ -90,6 +92,7 @@ def peers(
     whole: Annotated[
         str | None, option("SPAN", "Wait so long, at most, until nobody is away and every link is there.")
     ] = None,
+    watch: Annotated[bool, flag("--watch", "Go on with each change of a link, until Ctrl-C.", "-w")] = False,
 ) -> None:
     """Show the links of a broker to its neighbours, and those that cannot be made.
 
@@ -101,7 +104,14 @@ def peers(
 
     With --whole it waits for a network in which nobody is missing, also while
     the broker starts, and exits with 1 if the time is over before.
+
+    With --watch a line follows for each change: links that are made, end in
+    order, are found dead, refused or replaced; parts of the network that part
+    and join; repairs that begin and are done, and how long they took.
     """
+    if watch:
+        run(_watch(server, as_json=as_json))
+        return
     rows, gaps = run(_peers(server) if whole is None else _whole_peers(server, parse_span(whole)))
     _show_peers(rows, gaps, as_json=as_json)
     if whole is not None and not _is_whole(rows):
@@ -147,11 +157,22 @@ def _gap_sentence(gap: dict[str, Any]) -> str:
 async def _peers(server: str | None) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Links, and brokers of the network that do not answer; and journals that came back older."""
     async with connected(server, connect_timeout=5.0, reconnect=False) as client:
-        missing: tuple[str, ...] = ()
-        with suppress(PalioError):  # it keeps no journal, or whoever asks may not know
-            missing = (await client.journals(timeout=5.0)).missing
-        rows: list[dict[str, Any]] = await client.inspect("peers", timeout=5.0)
-        gaps = await client.inspect("gaps", timeout=5.0)
+        return await _links(client)
+
+
+async def _watch(server: str | None, *, as_json: bool) -> None:
+    async with connected(server, tell=True, connect_timeout=5.0) as client:
+        after = (await client.overlay_changes())["onward"]
+        _show_peers(*await _links(client), as_json=as_json)
+        await follow_changes(client, after, as_json=as_json)
+
+
+async def _links(client: Client) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    missing: tuple[str, ...] = ()
+    with suppress(PalioError):  # it keeps no journal, or whoever asks may not know
+        missing = (await client.journals(timeout=5.0)).missing
+    rows: list[dict[str, Any]] = await client.inspect("peers", timeout=5.0)
+    gaps = await client.inspect("gaps", timeout=5.0)
     linked = {row["name"] for row in rows}
     away = [{"name": name, "state": AWAY, "address": ""} for name in missing if name not in linked]
     return rows + away, gaps if isinstance(gaps, list) else []  # of a broker that does not know the question

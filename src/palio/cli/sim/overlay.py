@@ -21,7 +21,7 @@ def replay_overlay(text: str, *, trace: bool) -> None:
     violations = judged(world)
     console = output_console()
     for time, broker, event in world.events if trace else ():
-        line = f"{time:9.3f} {broker:>4} {event.what} {event.broker} {event.reason}"
+        line = f"{time:9.3f} {broker:>4} {event.what} {event.broker} {event.why} {event.reason}"
         console.print(line.rstrip(), soft_wrap=True)
     said = plural(world.sent.total(), "message")
     console.print(f"{said}, {plural(world.dialled, 'attempt')} to connect, {world.now:.1f} simulated seconds.")

@@ -21,7 +21,7 @@ from palio.routing.effects import Effect
 from palio.routing.links import NeighbourLink
 from palio.routing.occurrences import NotReached
 from palio.routing.overlay.contacts import ContactBook, KnownBroker
-from palio.routing.overlay.effects import Dial, OverlayEvent
+from palio.routing.overlay.effects import NOT_REACHED, REFUSED, Dial, OverlayEvent
 from palio.routing.overlay.manager import FULL, LATER, REASONS, REMOVED, TERMS, Refusal
 
 # How many are asked in one look, and of those who were not reached lately (guesses: all who were near).
@@ -195,7 +195,7 @@ class Look:
         self.asking = None
         why = goodbye.why if goodbye.why in REASONS else TERMS
         self.refused[why] += 1
-        self._effects().append(OverlayEvent("refused", link.broker, goodbye.reason))
+        self._effects().append(OverlayEvent(REFUSED, link.broker, why, goodbye.reason))
         if why == TERMS:
             asked.last = True
         elif why == REMOVED:
@@ -230,7 +230,7 @@ class Look:
         asking, due = self.asking, self.due
         if asking is None or due is None or self._now() < due:
             return
-        self._no_answer(asking, "no answer in time", "no answer")
+        self._no_answer(asking, "It did not answer in time.", "no answer")
         link = self._links.get(asking.broker)
         if link is not None and link.asks and not link.established:
             self._give_up(link, Refusal(LATER, f"{asking.broker} did not answer in time."))
@@ -246,7 +246,7 @@ class Look:
         self.refused[why] += 1
         known = asking.known
         name = asking.broker or known.broker or known.address
-        self._effects().append(OverlayEvent("not reached", name, reason))
+        self._effects().append(OverlayEvent(NOT_REACHED, name, why, reason))
         known.failures += 1
         source = known.source
         self._in_vain[source] += 1

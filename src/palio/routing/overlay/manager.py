@@ -38,6 +38,19 @@ class Refusal(msgspec.Struct, frozen=True):
     others: tuple[Contact, ...] = ()
 
 
+def ended_how(message: LinkDown | Goodbye | None) -> str:
+    """How a link has ended, in a word: `lost` and `silent` were found out, all others are in order."""
+    match message:
+        case None:
+            return "given up"
+        case Goodbye():
+            return REMOVED if message.why == REMOVED else "left"
+        case LinkDown(orderly=True):
+            return "left"
+        case _:
+            return "silent" if message.silent else "lost"
+
+
 class OverlayStatistics(msgspec.Struct, frozen=True):
     """How a broker is linked, and what it took to be."""
 
@@ -63,7 +76,12 @@ class OverlayStatistics(msgspec.Struct, frozen=True):
 
 
 class Manager(Protocol):
-    """Chooses links. Effects go where those of the router go."""
+    """Chooses links. Effects go where those of the router go.
+
+    `repairs` says whether it looks for a link where one is lost.
+    """
+
+    repairs: bool
 
     def dialled(self, link: NeighbourLink, address: str) -> bool:
         """A link has come up that was dialled at an address. Returns whether it is still to be asked for."""
@@ -116,6 +134,8 @@ class Manager(Protocol):
 
 class FixedLinks:
     """Links are those of the settings, and those that others make; nothing is told, and nobody is asked."""
+
+    repairs = False
 
     def dialled(self, link: NeighbourLink, address: str) -> bool:
         return False

@@ -28,11 +28,18 @@ class OverlaySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     ask_within: Seconds = 5.0  # that a broker has to answer (as for links that are fixed)
     networks: tuple[str, ...] = PRIVATE  # addresses that are told by others are dialled in these alone
     address: str = ""  # where others reach this broker; by default where it listens
+    # Whether changes are published as events: `auto` does so where brokers find links by themselves.
+    events: Literal["auto", "on", "off"] = "auto"
 
     @property
     def is_tree(self) -> bool:
         """Whether this broker finds links by itself."""
         return self.kind == "tree" or (self.kind == "auto" and bool(self.join))
+
+    @property
+    def publishes(self) -> bool:
+        """Whether changes are events that can be subscribed to."""
+        return self.events == "on" or (self.events == "auto" and self.is_tree)
 
 
 class Passable:

@@ -46,7 +46,14 @@ from palio.routing.links import Naming, NeighbourLink
 from palio.routing.occurrences import LinkDown, NotReached
 from palio.routing.overlay.beside import NEWS_AT_ONCE, NEWS_EVERY, Beside
 from palio.routing.overlay.contacts import GRANDPARENT, MET, PARENT, SIBLING, ContactBook, KnownBroker
-from palio.routing.overlay.effects import OverlayEvent
+from palio.routing.overlay.effects import (
+    DAMPED,
+    GIVEN_UP,
+    REPAIR_BEGUN,
+    REPAIR_DONE,
+    REPLACED,
+    OverlayEvent,
+)
 from palio.routing.overlay.look import Look
 from palio.routing.overlay.manager import (
     CYCLE,
@@ -57,6 +64,7 @@ from palio.routing.overlay.manager import (
     TERMS,
     OverlayStatistics,
     Refusal,
+    ended_how,
 )
 from palio.routing.overlay.settings import OverlaySettings, Passable
 from palio.routing.pace import Pace
@@ -85,6 +93,8 @@ _NOTABLE = 2.0
 
 class TreeOverlay:
     """The overlay of one broker. `give_up` ends a link with a refusal; effects go into `effects()`."""
+
+    repairs = True
 
     def __init__(
         self,
@@ -127,6 +137,7 @@ class TreeOverlay:
         self._named: Component | None = None  # the name that was ours when it was last looked at
         self._size = 1  # of the part, as told from above, or to those below
         self._alone_since: float | None = None
+        self._repairing: tuple[str, str] | None = None  # the parent that was lost, and how
         self._seeks_until: float | None = None  # we are a root, and the first look is not over
         self._begun = False
         self._counts: Counter[str] = Counter()
@@ -224,12 +235,8 @@ class TreeOverlay:
             known.distance = asking.distance
             known.address = known.address or asking.known.address
             self._counts["linked"] += 1
-            seconds = now - self._alone_since if self._alone_since is not None else 0.0
-            self._repair_seconds += seconds
-            self._tell(OverlayEvent("joined", link.broker, seconds=seconds))
+            self._repair_seconds += now - self._alone_since if self._alone_since is not None else 0.0
             self._end_look()
-        elif standing is not None:
-            self._tell(OverlayEvent("taken", link.broker))
 
     def refused(self, link: NeighbourLink, goodbye: Goodbye) -> None:
         refused = self._look.refuse(link, goodbye)
@@ -248,24 +255,24 @@ class TreeOverlay:
         if former is None:
             return
         self._counts["lost"] += 1
-        orderly = isinstance(message, Goodbye) or (isinstance(message, LinkDown) and message.orderly)
-        silent = isinstance(message, LinkDown) and message.silent
-        how = "left" if orderly else "silent" if silent else "lost"
-        self._tell(OverlayEvent("lost", link.broker, how))
+        how = ended_how(message)
         if self._book.struck(link.broker, now - former.since, now):
             self._counts["damped"] += 1
-            self._tell(OverlayEvent("damped", link.broker))
+            self._tell(OverlayEvent(DAMPED, link.broker))
         self._book.untold(link.broker)
-        if isinstance(message, Goodbye) and message.why == REMOVED:
+        if how == REMOVED:
             self._book.bar(link.broker)
         if self._is_root and self._naming.component != self._named:  # it was the parent
             self._become_root()
+            self._repairing = link.broker, how
+            self._tell(OverlayEvent(REPAIR_BEGUN, link.broker, how))
             beside = {contact.broker: contact for contact in former.contacts}
             for known in [one for name in beside for one in self._book.of(name)]:
                 known.place = GRANDPARENT if known.broker == former.parent else SIBLING
             for known in self._book.of(link.broker):
-                known.place = PARENT if not (orderly or silent) else MET
-                known.failures += orderly or silent
+                likely_there = how in ("lost", "given up")
+                known.place = PARENT if likely_there else MET
+                known.failures += not likely_there
         elif self._is_root:
             self._shrunk()
 
@@ -287,7 +294,7 @@ class TreeOverlay:
 
     def closed_a_loop(self, link: NeighbourLink) -> None:
         self._counts["given up"] += 1
-        self._tell(OverlayEvent("given up", link.broker, "it closed a loop"))
+        self._tell(OverlayEvent(GIVEN_UP, link.broker, CYCLE))
 
     def bar(self, broker: str) -> None:
         self._book.bar(broker)
@@ -373,8 +380,20 @@ class TreeOverlay:
         self._named = self._look_at = self._seeks_until = None
         if self._look.asking is None and self._alone_since is not None:
             self._counts["repairs"] += 1
+            self._tell_of_repair(self._naming.toward or "")
             self._alone_since = None
         self._end_look()
+
+    def _tell_of_repair(self, parent: str) -> None:
+        """There is a parent again, or nobody is left to ask."""
+        if self._repairing is None or self._alone_since is None:
+            return
+        (former, how), self._repairing = self._repairing, None
+        seconds = self._now() - self._alone_since
+        if parent:
+            self._tell(OverlayEvent(REPLACED, parent, how, seconds=seconds, former=former))
+        why = "" if parent else "nobody is left"
+        self._tell(OverlayEvent(REPAIR_DONE, parent, why, seconds=seconds, former=former))
 
     def _end_look(self) -> None:
         self._look.end()
@@ -405,6 +424,7 @@ class TreeOverlay:
         self._seeks_until = None
         if not self._book.candidates(self._links, self._now()):
             self._look_at = None
+            self._tell_of_repair("")
             self._alone_since = None
             return
         # Not all at the same moment: those who have lost each other shall not miss each other again and again.

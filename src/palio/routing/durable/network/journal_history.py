@@ -280,6 +280,7 @@ class JournalHistory:
             return
         del self._surveys[number]
         tally = survey.tally
+        samples = self._desk.scopes.shown(survey.session, tuple(tally.samples), "survey")
         self._desk.answer(
             survey.session,
             journals.Surveyed(
@@ -289,7 +290,7 @@ class JournalHistory:
                 tally.last,
                 tuple(tally.histogram),
                 (survey.count.since, survey.count.until),
-                tuple(tally.samples),
+                samples,
                 tuple(sorted(survey.missing)),
             ),
         )
