@@ -19,7 +19,7 @@ from tests.routing.reconfiguration.scenes import (
     tree_world,
 )
 
-PROTOCOLS = ("strawman", "deferred", "notified")
+PROTOCOLS = ("strawman", "deferred", "notified", "informed")
 PARKING = PROTOCOLS[1:]
 STAR = (("a", "b"), ("b", "c"), ("b", "d"), ("d", "e"))
 P = "x > 5"
@@ -137,6 +137,41 @@ def test_8_the_flush_goes_along_the_path_of_the_reconfiguration_only():
     world.run()
     # From C to D, G and B; and from there all the way round to A.
     assert world.said["Flush"] == 3 + 6
+
+
+def test_9_figure_4_what_only_the_old_neighbour_wanted_is_not_pushed_over_the_new_link():
+    routers, written = replaced(Scene(TREE, [("A", "p")], ("A", "B"), ("C", "D")), "informed", SOON)
+    assert routers == written
+    assert routers[0] == (3, 2)
+    assert replaced(Scene(TREE, [("A", "p")], ("A", "B"), ("C", "D")), "notified", SOON)[0][0] == (7, 6)
+
+
+def test_9_what_was_held_back_and_is_still_wanted_is_told_when_its_time_has_come():
+    world = tree_world(TREE, "informed", defer=60.0)
+    subscribed(world, ("A", "p"))
+    world.loses = Flush
+    began = world.now
+    world.cut("A", "B")
+    world.after(SOON, world.link, "C", "D")
+    world.run(began + SOON + 4.9)
+    assert ("D", "p") not in rows(world)["C"]
+    world.run(began + SOON + 5.2)
+    assert ("D", "p") in rows(world)["C"]
+
+
+def test_10_figure_12_a_the_child_of_a_dead_broker_says_what_only_it_had_wanted():
+    links = (("A", "X"), ("X", "B"), ("X", "C"), ("A", "D"), ("C", "c1"), ("B", "b1"), ("D", "d1"))
+    # Of the dead broker itself and of its other child: s1 and s2. Of C's side alone: s3.
+    wanted = [("X", "s1"), ("B", "s2"), ("c1", "s3"), ("d1", "s4")]
+    world = tree_world(links, "informed")
+    subscribed(world, *wanted)
+    world.crash("X")
+    world.after(SOON, world.link, "D", "C")
+    world.run(world.now + 1.0)
+    assert ("C", "s1") not in rows(world)["D"]
+    assert ("D", "s3") not in rows(world)["C"]
+    assert ("D", "s4") in rows(world)["C"]
+    assert ("C", "s3") in rows(world)["D"]
 
 
 @pytest.mark.parametrize("wait", [SOON, LATER])

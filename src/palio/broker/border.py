@@ -25,7 +25,7 @@ from palio.protocol import inquiries, overlay, peers, sharing
 from palio.protocol.durable import letters
 from palio.protocol.durable.peers import Ask, Introduction, Marks, Told, TopologyChanged
 from palio.protocol.envelope import Envelope
-from palio.protocol.reconfiguration import Flush
+from palio.protocol.reconfiguration import Activate, Flush, Prepare
 
 Changes: TypeAlias = dict[type, Callable[[Any, Filter], Any]]  # by kind: what passes of it, of what is allowed
 
@@ -37,7 +37,16 @@ _AS_THEY_ARE = (
 )
 # What all brokers of one domain know, and where they are. Who crosses a border is told that there is nothing of
 # the kind.
-_OF_ONE_DOMAIN = (sharing.Share, sharing.Verify, sharing.Verified, overlay.Nearby, overlay.Suggest, Flush)
+_OF_ONE_DOMAIN = (
+    sharing.Share,
+    sharing.Verify,
+    sharing.Verified,
+    overlay.Nearby,
+    overlay.Suggest,
+    Flush,
+    Prepare,
+    Activate,
+)
 # In letters: questions about journals, and where durable subscriptions live.
 _QUESTIONS = (letters.Fetch, letters.Browse, letters.Count)
 _HOMES = (
@@ -56,7 +65,7 @@ class Border:
         self._changes: Changes = {
             **dict.fromkeys(_AS_THEY_ARE, lambda message, allowed: message),
             peers.Hello: lambda message, allowed: replace(
-                message, shared=None, standing=None, reconfigures=False
+                message, shared=None, standing=None, reconfigures=False, activates=False
             ),
             peers.Goodbye: lambda message, allowed: replace(message, others=()),
             **dict.fromkeys(_OF_ONE_DOMAIN, lambda message, allowed: None),

@@ -42,7 +42,8 @@ class Hello(WireMessage, frozen=True):
     `form` is the version in which the sender writes filters and advertisements (`model.form`); brokers from
     before there was one wrote text. `shared` are digests of the shared records that it has (`routing.shared`);
     brokers from before there were any say nothing of them, and are told none. `standing` is said by those that
-    choose their links themselves (`routing.overlay`); who `reconfigures` knows `Flush`.
+    choose their links themselves (`routing.overlay`); who `reconfigures`
+    knows `Flush`, `Prepare` and `Activate`, and who `activates` is about to say the last one.
     """
 
     kind: LinkKind
@@ -54,6 +55,7 @@ class Hello(WireMessage, frozen=True):
     shared: Annotated[bytes, msgspec.Meta(max_length=4_096)] | None = None
     standing: Standing | None = None
     reconfigures: bool = False
+    activates: bool = False
 
 
 class Goodbye(WireMessage, frozen=True):

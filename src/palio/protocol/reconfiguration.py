@@ -16,6 +16,11 @@ from palio.protocol.peers import Component
 
 # Brokers that a message passes at the most (a guess: more than a network has from end to end).
 MOST_STEPS = 1_024
+# Bytes of the digest of a filter or an advertisement, and how many are told at once (a guess: what is left out
+# is told in vain).
+DIGEST_BYTES = 8
+MOST_DIGESTS = 4_096
+Digests: TypeAlias = Annotated[bytes, msgspec.Meta(max_length=DIGEST_BYTES * MOST_DIGESTS)]
 Way: TypeAlias = Annotated[tuple[BrokerName, ...], msgspec.Meta(max_length=MOST_STEPS)]
 
 
@@ -30,3 +35,26 @@ class Flush(WireMessage, frozen=True):
     part: Component
     way: Way = ()
     steps: Number = 0
+
+
+class Prepare(WireMessage, frozen=True):
+    """A new link is about to join this part with another one: to the broker that made the name of the part.
+
+    It has come along the `way`, and the answer, an `Activate`, goes back on it.
+    """
+
+    part: Component
+    way: Way = ()
+
+
+class Activate(WireMessage, frozen=True):
+    """What is not to be told on a new link, since only who is at the other end of it has wanted it: digests.
+
+    With a `way`, of which the receiver is the first one, it goes to an end of the new link, with what the other
+    end is not to tell (`others`). Without one it is for the receiver, which waits for it.
+    """
+
+    part: Component
+    held: Digests = b""
+    others: Digests = b""
+    way: Way = ()

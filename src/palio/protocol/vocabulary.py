@@ -54,9 +54,10 @@ DurablePeerMessage: TypeAlias = (
 )
 InquiryPeerMessage: TypeAlias = inquiries.Probe | inquiries.Probed | inquiries.Enquire | inquiries.Answered
 SharingMessage: TypeAlias = sharing.Share | sharing.Verify | sharing.Verified
-OverlayMessage: TypeAlias = overlay.Nearby | overlay.Suggest | reconfiguration.Flush
+OverlayMessage: TypeAlias = overlay.Nearby | overlay.Suggest
+ReconfigurationMessage: TypeAlias = reconfiguration.Flush | reconfiguration.Prepare | reconfiguration.Activate
 _AmongBrokers: TypeAlias = PeerMessage | DurablePeerMessage | InquiryPeerMessage
-BrokerMessage: TypeAlias = _AmongBrokers | SharingMessage | OverlayMessage
+BrokerMessage: TypeAlias = _AmongBrokers | SharingMessage | OverlayMessage | ReconfigurationMessage
 
 # Of the connection itself, and what is said to clients by the broker around the core.
 _Greeting: TypeAlias = greeting.Greet | greeting.Welcome

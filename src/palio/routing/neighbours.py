@@ -15,7 +15,7 @@ import msgspec
 
 from palio.model.form import VERSION as FORM
 from palio.protocol import overlay, peers
-from palio.protocol.reconfiguration import Flush
+from palio.protocol.reconfiguration import Activate, Flush, Prepare
 from palio.protocol.sharing import Share
 from palio.routing.configuration import Strategy, is_relay
 from palio.routing.core import Core
@@ -54,7 +54,7 @@ _LONGEST_REASON = 500
 # What may come on a link before both ends have agreed to use it.
 _BEFORE_HELLO = frozenset((peers.Hello, peers.Goodbye, LinkDown))
 # What the overlay has to look at; and whatever has ended a link.
-_ABOUT_LINKS = _BEFORE_HELLO | {peers.Joined, overlay.Nearby, overlay.Suggest}
+_ABOUT_LINKS = _BEFORE_HELLO | {peers.Joined, overlay.Nearby, overlay.Suggest, Activate}
 
 
 class Neighbours:
@@ -72,7 +72,7 @@ class Neighbours:
             self._others |= core.between.link_handlers
         self._owing = False  # somebody the name of the part
         self._removed: set[str] = set()  # brokers; by hand, since this one has begun
-        self.reconfiguration = Reconfiguration(core)
+        self.reconfiguration = Reconfiguration(core, self._open_port)
         self.overlay: Manager = FixedLinks()
         settings = core.configuration.overlay
         if settings.is_tree:
@@ -127,7 +127,12 @@ class Neighbours:
 
     def _settle_overlay(self) -> None:
         self.overlay.settle()
-        self._core.waves.hold(self.overlay.is_seeking())
+        self._core.waves.hold(self.overlay.is_seeking() or self.reconfiguration.is_activating)
+
+    def on_reconfiguration_timer(self, name: str) -> None:
+        """It is time to drop what is parked, or to tell what is held back."""
+        self.reconfiguration.on_timer(name)
+        self._settle_overlay()
 
     def remove(self, broker: str) -> None:
         """An operator wants no link to this broker; there will be none until one wants it again."""
@@ -171,6 +176,8 @@ class Neighbours:
         standing = self.overlay.standing(link)
         name = naming.component, naming.path
         hello = peers.Hello(link.kind, link.cost, terms, *name, FORM, shared, standing, reconfigures=True)
+        if self.reconfiguration.activates(link):
+            hello = msgspec.structs.replace(hello, activates=True)
         self._core.effects.append(Send(link.broker, hello))
 
     def _on_hello(self, link: NeighbourLink, hello: peers.Hello) -> None:
@@ -244,11 +251,9 @@ class Neighbours:
         flooding = self._core.configuration.strategy is Strategy.FLOODING
         if flooding or link.kind is peers.LinkKind.MASTER:
             self._core.forwarding.takes_all[link.broker] = None
-        if not flooding and link.kind is not peers.LinkKind.BELOW:
-            self._core.waves.ports[link.broker] = PortProgress()
-            self._core.tables.open_port(link.broker, attracts_all=link.kind is peers.LinkKind.MASTER)
         link.knows_reconfiguration = hello.reconfigures
-        self.reconfiguration.link_gained(link, hello)
+        if self.reconfiguration.link_gained(link, hello):
+            self._open_port(link)
         assert link.told is not None
         adopts = self.overlay.adopts(link, hello)
         if adopts is None:
@@ -258,6 +263,13 @@ class Neighbours:
             self._spread_name(link)
         else:
             self._tell_name(link)
+
+    def _open_port(self, link: NeighbourLink) -> None:
+        """Begin to tell rows on a link."""
+        flooding = self._core.configuration.strategy is Strategy.FLOODING
+        if not flooding and link.kind is not peers.LinkKind.BELOW:
+            self._core.waves.ports[link.broker] = PortProgress()
+            self._core.tables.open_port(link.broker, attracts_all=link.kind is peers.LinkKind.MASTER)
 
     def _join_graph(self, link: NeighbourLink) -> None:
         self._core.graph_links[link.broker] = link
@@ -328,10 +340,11 @@ class Neighbours:
             self._core.end_waves(self._core.announcements.link_lost(name, self._core.naming.component))
             return
         self._core.forwarding.takes_all.pop(name, None)
+        told_alone = self.reconfiguration.closing(link)
         self._core.tables.close_port(name)
         progress = self._core.waves.ports.pop(name, None)
         naming = self._core.naming
-        loss = Loss(name, naming.component, naming.path[:-1])
+        loss = Loss(name, naming.component, naming.path[:-1], told_alone)
         is_new = naming.lose(name)
         self.reconfiguration.link_lost(link, loss if is_new else None)
         if progress is not None:
@@ -353,6 +366,7 @@ class Neighbours:
                 self._give_up(link, f"{self._core.broker} and {link.broker} are connected by another way, too.")
 
     def _spread_name(self, source: NeighbourLink | None) -> None:
+        self.reconfiguration.named()
         for link in self._core.links.values():
             if link is not source and link.established and link.kind is not peers.LinkKind.GRAPH:
                 self._tell_name(link)
@@ -410,7 +424,7 @@ class Neighbours:
     def _on_overlay(self, link: NeighbourLink, message: overlay.Nearby | overlay.Suggest) -> None:
         self.overlay.hear(link.broker, message)
 
-    def _on_reconfiguration(self, link: NeighbourLink, message: Flush) -> None:
+    def _on_reconfiguration(self, link: NeighbourLink, message: Flush | Prepare | Activate) -> None:
         self.reconfiguration.hear(link.broker, message)
 
     def _on_share(self, link: NeighbourLink, message: Share) -> None:
@@ -470,4 +484,6 @@ _HANDLERS: dict[type, Callable[[Neighbours, NeighbourLink, Any], None]] = {
     overlay.Nearby: Neighbours._on_overlay,
     overlay.Suggest: Neighbours._on_overlay,
     Flush: Neighbours._on_reconfiguration,
+    Prepare: Neighbours._on_reconfiguration,
+    Activate: Neighbours._on_reconfiguration,
 }

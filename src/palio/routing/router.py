@@ -30,7 +30,7 @@ from palio.routing.neighbours import NAMES, Neighbours
 from palio.routing.occurrences import Message, PublishPart, StoreMessage
 from palio.routing.overlay.manager import OverlayStatistics
 from palio.routing.overlay.tree import TIMER as OVERLAY
-from palio.routing.reconfiguration.parking import TIMER as RECONFIGURATION
+from palio.routing.reconfiguration.protocols import TIMERS as RECONFIGURATION
 from palio.routing.reconfiguration.protocols import ReconfigurationStatistics
 from palio.routing.reconfiguration.settings import ReconfigurationSettings
 from palio.routing.scopes import SetScope, owner_of
@@ -220,8 +220,8 @@ class Router:
             self._neighbours.on_timer()
         elif name == NAMES:
             self._neighbours.tell_names()
-        elif name == RECONFIGURATION:
-            self._neighbours.reconfiguration.on_timer()
+        elif name in RECONFIGURATION:
+            self._neighbours.on_reconfiguration_timer(name)
         elif core.between is not None:
             core.between.on_timer(name)
         if core.durable is not None:

@@ -144,7 +144,7 @@ class Table(Generic[Item]):
         entry = self._entries.get(place)
         if entry is None:
             return self._enter(item, place, Sources({holder: None}, _NOBODY, _NOBODY)), True
-        self._show(entry)
+        self._show(entry, None)
         sources = self._own_sources(entry)
         if not sources.holders:
             sources.holders = {}
@@ -166,7 +166,7 @@ class Table(Generic[Item]):
             if broker is not None:
                 sources = Sources(_NOBODY, sources.ports, {broker: 1})
             return self._enter(item, place, sources), True
-        self._show(entry)
+        self._show(entry, port)
         sources = self._own_sources(entry)
         sources.ports = {**sources.ports, port: sources.ports.get(port, 0) + 1}
         if broker is not None:
@@ -231,9 +231,9 @@ class Table(Generic[Item]):
             self._look_again(entry)
         self.sight.release(port)
 
-    def _show(self, entry: TableEntry[Item]) -> None:
-        """The entry gets another source: it is not held back any more."""
-        if self.sight.held_back and self.sight.show(entry.place):
+    def _show(self, entry: TableEntry[Item], source: Port | None) -> None:
+        """The entry gets another source: it is not held back from others any more."""
+        if self.sight.held_back and self.sight.show(entry.place, source):
             self._look_again(entry)
 
     def _look_again(self, entry: TableEntry[Item]) -> None:

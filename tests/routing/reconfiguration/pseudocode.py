@@ -97,18 +97,16 @@ class Net:
             if self.protocol in (STRAWMAN, DEFERRED):
                 self.brokers[one].link_removed(dead)
             else:
-                names[one] = next(self._reconfigurations)
+                name = next(self._reconfigurations)
                 # The child knows both: what only the dead broker wanted of it, and what only it wanted there.
-                names[one] = (
-                    names[one],
-                    *self.brokers[one].two_lists(dead),
-                    self.brokers[one].lost(dead, names[one]),
-                )
+                # The link to the parent is simply lost: what came on it is deferred.
+                names[one] = name, *self.brokers[one].two_lists(dead)
+                self.brokers[one].lost(dead, name, hides=one not in [child for _, child in links])
         for parent, child in links:
             if self.protocol in (STRAWMAN, DEFERRED):
                 self.after(wait, self.link, parent, child)
             else:
-                name, ours, theirs, _ = names[child]
+                name, ours, theirs = names[child]
                 self.after(wait, self._replaced, parent, child, name, theirs, ours)
 
     def tables(self):
@@ -188,7 +186,7 @@ class Broker:
     def link_removed(self, other):
         self.lost(other, object())
 
-    def lost(self, other, name):
+    def lost(self, other, name, hides=False):
         """The link to another broker is gone. Returns the patterns that only this one wanted."""
         only = frozenset(what for _, what in self.table if self.of(what) == [other])
         self.neighbours.remove(other)
@@ -198,7 +196,7 @@ class Broker:
             for pattern in lost:
                 self.unsub(other, pattern)
             return only
-        if self.net.protocol != INFORMED:  # where they stay, and are not told to the new neighbour
+        if hides or self.net.protocol != INFORMED:  # where they stay, and are not told to the new neighbour
             self.table -= {(other, what) for what in lost}
         self.waiting[name] = other, lost
         self.net.after(self.net.defer, self.unwait, name)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 
 from palio.routing.core import Core
+from palio.routing.reconfiguration import protocols
 from palio.routing.reconfiguration.parking import Parking
 from palio.routing.reconfiguration.protocols import Reconfiguration
 from palio.routing.table import Table
-from tests.routing.reconfiguration.pseudocode import DEFERRED, NOTIFIED, STRAWMAN
+from tests.routing.reconfiguration.pseudocode import DEFERRED, INFORMED, NOTIFIED, STRAWMAN
 from tests.routing.reconfiguration.scenes import (
     EXTENDED,
     LATER,
@@ -25,18 +26,38 @@ from tests.routing.reconfiguration.scenes import (
 )
 from tests.slices import sliced
 
-PROTOCOLS = (STRAWMAN, DEFERRED, NOTIFIED)
+PROTOCOLS = (STRAWMAN, DEFERRED, NOTIFIED, INFORMED)
 OLD = ("A", "B")
 ED, AT_A, AT_G = (("E", "p"), ("D", "p")), (("A", "p"),), (("G", "p"),)
 
 # What the pseudocode says in all, and without what the receiver has been told already or never was: sent when
 # everything is at rest again, and with the new link at the same moment.
 WRITTEN = {
-    "A": (TREE, ED, ("C", "D"), {STRAWMAN: ("4/3", "4/3"), DEFERRED: ("4/3", "4/3")}),
-    "B": (TREE, AT_A, ("C", "D"), {STRAWMAN: ("3/2", "7/6"), DEFERRED: ("7/6", "7/6")}),
-    "shared": (TREE, ED, ("A", "G"), {STRAWMAN: ("4/3", "4/3"), DEFERRED: ("3/1", "3/1")}),
-    "extended, shared": (EXTENDED, AT_G, ("A", "G"), {STRAWMAN: ("8/7", "8/7"), DEFERRED: ("2/1", "2/1")}),
-    "extended": (EXTENDED, AT_G, ("C", "D"), {STRAWMAN: ("8/7", "9/8"), DEFERRED: ("6/5", "6/5")}),
+    "A": (TREE, ED, ("C", "D"), {STRAWMAN: ("4/3", "4/3"), DEFERRED: ("4/3", "4/3"), INFORMED: ("4/3", "4/3")}),
+    "B": (
+        TREE,
+        AT_A,
+        ("C", "D"),
+        {STRAWMAN: ("3/2", "7/6"), DEFERRED: ("7/6", "7/6"), INFORMED: ("3/3", "3/3")},
+    ),
+    "shared": (
+        TREE,
+        ED,
+        ("A", "G"),
+        {STRAWMAN: ("4/3", "4/3"), DEFERRED: ("3/1", "3/1"), INFORMED: ("2/1", "2/1")},
+    ),
+    "extended, shared": (
+        EXTENDED,
+        AT_G,
+        ("A", "G"),
+        {STRAWMAN: ("8/7", "8/7"), DEFERRED: ("2/1", "2/1"), INFORMED: ("1/1", "1/1")},
+    ),
+    "extended": (
+        EXTENDED,
+        AT_G,
+        ("C", "D"),
+        {STRAWMAN: ("8/7", "9/8"), DEFERRED: ("6/5", "6/5"), INFORMED: ("4/4", "4/4")},
+    ),
 }
 # Who is told when to drop says the same as who waits.
 CASES = [(name, protocol) for name in WRITTEN for protocol in PROTOCOLS]
@@ -75,8 +96,13 @@ def test_brokers_of_random_trees_say_what_the_pseudocode_says(seed, protocol):
 @pytest.mark.parametrize("seed", sliced(range(200), 20))
 def test_brokers_that_lose_one_of_them_say_what_the_pseudocode_says(seed, protocol):
     scene, wait = drawn_death(seed)
-    routers, written = died(scene, protocol, wait)
-    assert routers == written, (seed, scene, wait)
+    (said, tables), (written, expected) = died(scene, protocol, wait)
+    assert tables == expected
+    if protocol == INFORMED and len(scene.new) > 1:
+        # Links that wait for each other hear at once what the pseudocode takes back and tells again.
+        assert all(ours <= theirs for ours, theirs in zip(said, written, strict=True)), (seed, scene, wait)
+    else:
+        assert said == written, (seed, scene, wait)
 
 
 def expired(scene, wait):
@@ -109,12 +135,12 @@ def found(protocol):
 
 
 def test_rows_that_are_parked_for_ever_are_found(monkeypatch):
-    monkeypatch.setattr(Reconfiguration, "on_timer", lambda self: None)
+    monkeypatch.setattr(Reconfiguration, "on_timer", lambda self, name: None)
     assert found(DEFERRED)
 
 
 def test_a_flush_that_is_forgotten_is_found(monkeypatch):
-    monkeypatch.setattr(Reconfiguration, "link_gained", lambda self, link, hello: None)
+    monkeypatch.setattr(Reconfiguration, "link_gained", lambda self, link, hello: True)
     assert any(expired(*drawn(seed)) for seed in range(10))
 
 
@@ -132,6 +158,17 @@ def overtaking(core):
     core.effects += core.behind_rows
     core.behind_rows = []
     core._settle_rows()
+
+
+@pytest.mark.parametrize("forgotten", ["_prepare", "_hear_activate"])
+def test_an_activation_that_is_forgotten_is_found(monkeypatch, forgotten):
+    monkeypatch.setattr(Reconfiguration, forgotten, lambda self, neighbour, message: None)
+    assert found(INFORMED)
+
+
+def test_lists_that_are_empty_are_found(monkeypatch):
+    monkeypatch.setattr(protocols, "wanted_alone", lambda parked: b"")
+    assert found(INFORMED)
 
 
 def test_rows_that_are_dropped_at_once_are_found(monkeypatch):

@@ -11,6 +11,8 @@ import pytest
 from palio import Advertisement, Filter, Notification
 from palio.protocol.requests import Advertise, Publish, Release, Subscribe
 from palio.routing.covering import Covering
+from palio.routing.reconfiguration import activation
+from palio.routing.reconfiguration.activation import Activation
 from palio.routing.reconfiguration.parking import Parking
 from palio.routing.reconfiguration.protocols import Reconfiguration
 from palio.routing.reconfiguration.settings import Protocol
@@ -156,12 +158,12 @@ def test_tables_are_as_from_scratch_whatever_happens(seed, advertisements, strat
 # Faults that are planted
 
 
-def found(seeds=range(8), advertisements=False):
-    return [seed for seed in seeds if list(wrong(Story(seed, "deferred", "covering", advertisements)))]
+def found(seeds=range(8), advertisements=False, protocol="deferred"):
+    return [seed for seed in seeds if list(wrong(Story(seed, protocol, "covering", advertisements)))]
 
 
 def test_rows_that_are_parked_for_ever_are_found(monkeypatch):
-    monkeypatch.setattr(Reconfiguration, "on_timer", lambda self: None)
+    monkeypatch.setattr(Reconfiguration, "on_timer", lambda self, name: None)
     assert found()
 
 
@@ -174,3 +176,14 @@ def test_entries_that_new_ports_should_see_now_and_nobody_looks_at_again_are_fou
 def test_parked_rows_of_which_none_is_ever_dropped_are_found(monkeypatch):
     monkeypatch.setattr(Parking, "_dropping", lambda self, link, port: iter(()))
     assert found()
+
+
+def test_what_is_held_back_for_ever_is_found(monkeypatch):
+    monkeypatch.setattr(Activation, "on_timer", lambda self, seconds: None)
+    assert found(range(12), protocol="informed")
+
+
+def test_links_that_hold_back_everything_for_ever_are_found(monkeypatch):
+    monkeypatch.setattr(activation, "_held_back", lambda table, digests: [one.place for one in table.entries()])
+    monkeypatch.setattr(Table, "release", lambda self, port: None)
+    assert found(range(12), protocol="informed")

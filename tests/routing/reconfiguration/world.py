@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from palio.protocol.peers import Forward, Update
 from palio.routing.configuration import Configuration
-from palio.routing.effects import CloseLink, Deliver, Send, SetTimer
+from palio.routing.effects import CloseLink, Deliver, Reply, Send, SetTimer
 from palio.routing.facts import Facts
 from palio.routing.occurrences import LinkDown, LinkUp, Open
 from palio.routing.router import Router
@@ -40,6 +40,7 @@ class TreeWorld:
         self.now = 0.0
         self.said: Counter[str] = Counter()
         self.delivered: list[tuple[float, str, Any]] = []  # when, to which session, which notification
+        self.answers: list[tuple[str, Any]] = []
         self.loses: type = type(None)  # messages of this type are lost
         self.closed: list[tuple[str, str, str]] = []
         self._latency = latency
@@ -119,6 +120,8 @@ class TreeWorld:
                     self.after(max(0.0, at - self.now), self._ring, broker, name, number)
                 case Deliver(session, envelopes, _):
                     self.delivered += [(self.now, session, envelope.notification) for envelope in envelopes]
+                case Reply(session, answer):
+                    self.answers.append((session, answer))
                 case CloseLink(other, reason):
                     self.closed.append((broker, other, reason))
                     self._close(broker, other)

@@ -89,10 +89,12 @@ EXAMPLE = """\
 
 # What becomes of what a neighbour wants when the link to it is lost (docs/reconfiguration.md). protocol:
 # strawman (it is dropped at once), deferred (it is parked for so many seconds: defer), notified (until the link
-# that takes the place of the lost one is in use; defer is the longest).
+# that takes the place of the lost one is in use; defer is the longest), informed (the new link is not told what
+# only its other end has wanted; without a journal alone; after so many seconds it is: hold_back).
 #[reconfiguration]
 #protocol = "strawman"
 #defer = 3.0
+#hold_back = 5.0
 
 # What nobody may exceed: bytes of a frame; connections, in all, of one machine and of one principal;
 # subscriptions of one client; attributes of an event; characters of a filter; events that a client may publish

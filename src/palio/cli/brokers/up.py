@@ -72,7 +72,8 @@ def up(
         str | None, option("KIND", "fixed: links are those of --peer. tree: brokers find each other.")
     ] = None,
     reconfiguration: Annotated[
-        str | None, option("PROTOCOL", "When a lost link's rows go: strawman (at once), deferred, notified.")
+        str | None,
+        option("PROTOCOL", "When a lost link's rows go: strawman (at once), deferred, notified, informed."),
     ] = None,
     strategy: Annotated[
         str | None, option("NAME", "How interest spreads: covering, merging, identity, simple, flooding.")

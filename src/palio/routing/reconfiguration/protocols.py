@@ -15,6 +15,8 @@ the change. They differ in when parked rows are dropped:
     lost link. If the other end is in the same part again, that one sends it on to there: up the tree as it is
     now, and down as it was before. Links keep the order, so all rows have passed wherever a `Flush` arrives.
     What does not arrive is made up for by the seconds of `deferred`.
+`informed`
+    as `notified`; and the new link is not told what only its other end has wanted (`activation`).
 
 1. Nothing is parked where nobody was told of it: a leaf drops its rows at once, and quietly.
 2. Settings count from the next lost link on, or from the next new one.
@@ -23,19 +25,25 @@ the change. They differ in when parked rows are dropped:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
-from palio.protocol.peers import Component, Hello
-from palio.protocol.reconfiguration import MOST_STEPS, Flush
+from palio.protocol.peers import Component, Hello, LinkKind
+from palio.protocol.reconfiguration import MOST_STEPS, Activate, Flush, Prepare
 from palio.routing.core import Core
 from palio.routing.effects import Send
 from palio.routing.links import NeighbourLink, made_by_loss
 from palio.routing.pace import Pace
+from palio.routing.reconfiguration.activation import TIMER as ACTIVATION
+from palio.routing.reconfiguration.activation import Activation, wanted_alone
+from palio.routing.reconfiguration.parking import TIMER as PARKING
 from palio.routing.reconfiguration.parking import Parking
 from palio.routing.reconfiguration.settings import ReconfigurationSettings
 
+TIMERS = (PARKING, ACTIVATION)
 # Messages of a neighbour that are heard at once, and then one in so many seconds (guesses: as many as brokers
 # that have lost the same neighbour).
 HEARD_AT_ONCE = 64
@@ -53,6 +61,7 @@ class Loss(msgspec.Struct, frozen=True):
     broker: str
     former: Component
     way: tuple[str, ...]
+    told_alone: bytes = b""  # digests (`activation`)
 
 
 class ReconfigurationStatistics(msgspec.Struct, frozen=True):
@@ -69,10 +78,15 @@ class ReconfigurationStatistics(msgspec.Struct, frozen=True):
 class Reconfiguration:
     """Decides when rows are dropped. What a broker tells its neighbours follows from the tables."""
 
-    def __init__(self, core: Core) -> None:
+    def __init__(self, core: Core, open_port: Callable[[NeighbourLink], None]) -> None:
         self._core = core
         self.settings: ReconfigurationSettings = core.configuration.reconfiguration
         self._parking = Parking(core)
+        self._activation = Activation(core, self._open)
+        self._open_port = open_port
+        self._owed: dict[str, Flush] = {}  # by neighbour whose link waits
+        self._named_at = float("-inf")  # when our part got the name that it has
+        self._activated: dict[str, Component] = {}  # by neighbour that waits: the name of our part in the hello
         self._losses: dict[Component, Loss] = {}  # by the name that our part has had since
         self._paces: dict[str, Pace] = {}
         self._counts = {"parked": 0, "flushed": 0, "expired": 0}
@@ -85,6 +99,9 @@ class Reconfiguration:
         There is a `loss` if our part has a new name by it.
         """
         self._paces.pop(link.broker, None)
+        self._activation.lost(link.broker)
+        for waiting in (self._owed, self._activated):
+            waiting.pop(link.broker, None)
         part = None
         if loss is not None:
             part = self._core.naming.component
@@ -98,14 +115,66 @@ class Reconfiguration:
         else:
             self._parking.drop_at_once(link)
 
-    def link_gained(self, link: NeighbourLink, hello: Hello) -> None:
-        """Handles a link of the acyclic network that is in use from now on."""
-        if self.settings.notifies and link.knows_reconfiguration and made_by_loss(hello.component):
-            self._core.behind_rows.append(Send(link.broker, Flush(hello.component)))
+    def closing(self, link: NeighbourLink) -> bytes:
+        """What to remember of what was told on a link, before its port is closed."""
+        return self._activation.told_alone(link) if self._informs else b""
 
-    def on_timer(self) -> None:
-        """Drop what has been parked for long enough."""
-        self._counts["expired"] += self._parking.expire()
+    def named(self) -> None:
+        """Handles that our part has another name."""
+        self._named_at = self._core.now
+
+    def activates(self, link: NeighbourLink) -> bool:
+        """Whether to say in a hello that the other end is going to hear what not to tell."""
+        part = self._core.naming.component
+        fresh = self._core.now <= self._named_at + self.settings.hold_back
+        if not (self._informs and fresh and made_by_loss(part) and link.kind is LinkKind.PEER):
+            return False
+        self._activated[link.broker] = part
+        return True
+
+    @property
+    def _informs(self) -> bool:
+        return self.settings.informs and self._core.configuration.durable is None
+
+    @property
+    def is_activating(self) -> bool:
+        """Whether a new link waits before it is told anything."""
+        return self._activation.is_waiting
+
+    def _activate(self, link: NeighbourLink, hello: Hello) -> bool:
+        """Whether a link has to wait before it is told anything."""
+        part = self._activated.pop(link.broker, None)
+        ours, peer = False, hello.activates and self._informs
+        if part is not None and link.knows_reconfiguration:
+            if part.broker == self._core.broker:
+                loss = self._losses.get(part)
+                told_alone = loss.told_alone if loss is not None else b""
+                self._core.effects.append(Send(link.broker, Activate(part, told_alone)))
+            else:
+                ours = self._pass_on(self._core.naming.direction(part), Prepare(part, (self._core.broker,)))
+        if ours or peer:
+            self._activation.wait(link, ours=ours, peer=peer)
+        return ours or peer
+
+    def link_gained(self, link: NeighbourLink, hello: Hello) -> bool:
+        """Handles a link of the acyclic network that is in use from now on.
+
+        Returns whether it is to be told of rows at once.
+        """
+        waits = self._activate(link, hello)
+        if self.settings.notifies and link.knows_reconfiguration and made_by_loss(hello.component):
+            if waits:
+                self._owed[link.broker] = Flush(hello.component)
+            else:
+                self._core.behind_rows.append(Send(link.broker, Flush(hello.component)))
+        return not waits
+
+    def on_timer(self, name: str) -> None:
+        """Drop what has been parked for long enough, and tell what has been held back."""
+        if name == PARKING:
+            self._counts["expired"] += self._parking.expire()
+        else:
+            self._activation.on_timer(self.settings.hold_back)
 
     # What neighbours tell
 
@@ -113,26 +182,57 @@ class Reconfiguration:
         pace = self._paces.get(neighbour)
         if pace is None:
             pace = self._paces[neighbour] = Pace(HEARD_AT_ONCE, HEARD_EVERY)
-        if pace.takes(self._core.now):
+        if not pace.takes(self._core.now):
+            return
+        if isinstance(message, Flush):
             self._flush(neighbour, message)
+        elif isinstance(message, Prepare):
+            self._prepare(neighbour, message)
+        else:
+            self._hear_activate(neighbour, message)
 
     def _flush(self, neighbour: str, message: Flush) -> None:
-        ours = self._core.broker
-        if message.way:
-            if message.way[0] != ours:
-                return
+        ours, part = self._core.broker, message.part
+        onward = replace(message, way=message.way[1:], steps=min(message.steps + 1, MOST_STEPS))
+        if message.steps >= MOST_STEPS or message.way[:1] not in ((), (ours,)):
+            return
+        if onward.way:
+            self._pass_on(onward.way[0], onward)
+        elif message.way:
+            self._drop(part.broker, None)
+        elif part.broker != ours:
+            self._pass_on(self._core.naming.direction(part), onward, but=neighbour)
+        else:
+            loss = self._losses.pop(part, None)
+            if loss is not None:
+                self._drop(loss.broker, part)
+                self._tell_other_end(loss, part)
+
+    def _prepare(self, neighbour: str, message: Prepare) -> None:
+        part, way = message.part, message.way
+        if part.broker != self._core.broker:
+            if len(way) < MOST_STEPS:
+                onward = Prepare(part, (*way, self._core.broker))
+                self._pass_on(self._core.naming.direction(part), onward, but=neighbour)
+            return
+        held = others = b""
+        loss = self._losses.get(part)
+        if loss is not None:
+            others = loss.told_alone
+            parked = self._parking.of(loss.broker)
+            if parked is not None and parked.part == part:
+                held = wanted_alone(parked)
+        self._pass_on(neighbour, Activate(part, held, others, way[::-1]))
+
+    def _hear_activate(self, neighbour: str, message: Activate) -> None:
+        if not message.way:
+            self._activation.said_by_peer(neighbour, message.held, self.settings.hold_back)
+        elif message.way[0] == self._core.broker:
             onward = message.way[1:]
             if onward:
-                self._pass_on(onward[0], message, onward)
+                self._pass_on(onward[0], replace(message, way=onward))
             else:
-                self._drop(message.part.broker, None)
-        elif message.part.broker != ours:
-            self._pass_on(self._core.naming.direction(message.part), message, but=neighbour)
-        else:
-            loss = self._losses.pop(message.part, None)
-            if loss is not None:
-                self._drop(loss.broker, message.part)
-                self._tell_other_end(loss, message.part)
+                self._activation.said_by_ours(message, self.settings.hold_back)
 
     def _drop(self, broker: str, part: Component | None) -> None:
         """Drop what is parked of the link to a broker, if its loss has given this name to our part."""
@@ -147,15 +247,22 @@ class Reconfiguration:
         if naming.component == loss.former and self.settings.notifies:
             way = way_between(naming.path, loss.way)
             if way:
-                self._pass_on(way[0], Flush(part), way)
+                self._pass_on(way[0], Flush(part, way))
 
-    def _pass_on(self, to: str | None, message: Flush, way: tuple[str, ...] = (), but: str = "") -> None:
+    def _pass_on(self, to: str | None, message: Flush | Prepare | Activate, but: str = "") -> bool:
+        """Whether there is a neighbour of that name, other than one, which knows such messages."""
         link = self._core.links.get(to) if to is not None and to != but else None
         if link is None or not link.established or not link.knows_reconfiguration:
-            return
-        if message.steps < MOST_STEPS and len(way) <= MOST_STEPS:
-            onward = msgspec.structs.replace(message, way=way, steps=message.steps + 1)
-            self._core.behind_rows.append(Send(link.broker, onward))
+            return False
+        self._core.behind_rows.append(Send(link.broker, message))
+        return True
+
+    def _open(self, link: NeighbourLink) -> None:
+        """Begin to tell rows on a link that had to wait."""
+        self._open_port(link)
+        owed = self._owed.pop(link.broker, None)
+        if owed is not None:
+            self._core.behind_rows.append(Send(link.broker, owed))
 
     # Looking in
 

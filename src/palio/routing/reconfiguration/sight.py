@@ -5,7 +5,8 @@ was told of it before goes on seeing it, so nothing is taken back. A port that i
 what nobody but the lost link wanted is not told to a new neighbour.
 
 1. A port sees a source iff that is not parked, or was parked after the port was opened.
-2. A port does not see an entry that is held back from it (`hold_back`), until it gets another source (`show`).
+2. A port does not see an entry that is held back from it (`hold_back`), until that gets another source (`show`)
+   beside the port itself.
 3. `limited` has exactly the ports that do not see everything; without them, tables work as if there were no
    such thing.
 """
@@ -58,9 +59,9 @@ class Sight:
         if self.held_back.pop(port, None) is not None and self._sees_everything(port):
             self.limited.pop(port, None)
 
-    def show(self, place: Any) -> bool:
-        """An entry is not held back from anybody any more. Returns whether it was."""
-        ports = [port for port, held in self.held_back.items() if place in held]
+    def show(self, place: Any, source: str | None) -> bool:
+        """An entry has another source: it is not held back from others any more. Returns whether it was."""
+        ports = [port for port, held in self.held_back.items() if place in held and port != source]
         for port in ports:
             del self.held_back[port][place]
         return bool(ports)
