@@ -36,6 +36,7 @@ from palio.protocol.vocabulary import (
     InquiryPeerMessage,
     OverlayMessage,
     PeerMessage,
+    ReconfigurationMessage,
     SharingMessage,
 )
 from palio.routing.occurrences import Close, LinkMessage, Open, StoreMessage
@@ -53,7 +54,9 @@ INTERNAL = kinds(LinkMessage, StoreMessage) | {Open, Close}
 ALL = kinds(AnyMessage) | INTERNAL
 REQUESTS = kinds(ClientMessage, DurableRequest, InquiryMessage) - {Open, Close}
 ANSWERS = kinds(Answer, DurableAnswer, InquiryAnswer)
-BETWEEN_BROKERS = kinds(PeerMessage, DurablePeerMessage, InquiryPeerMessage, SharingMessage, OverlayMessage)
+BETWEEN_BROKERS = kinds(
+    PeerMessage, DurablePeerMessage, InquiryPeerMessage, SharingMessage, OverlayMessage, ReconfigurationMessage
+)
 # What shells and stores tell the core, what connections deal with themselves, and what is put into frames
 # without being an answer: deliveries, which have a right to be seen of their own.
 OF_CONNECTIONS = kinds(ConnectionMessage)

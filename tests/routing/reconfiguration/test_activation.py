@@ -5,10 +5,15 @@ from __future__ import annotations
 import pytest
 
 from palio import Filter, Notification
+from palio.model.form import VERSION as FORM
 from palio.protocol.encoding import UnreadableMessage, decode, encode
-from palio.protocol.peers import Component
+from palio.protocol.peers import Component, Hello, LinkKind
 from palio.protocol.reconfiguration import DIGEST_BYTES, MOST_DIGESTS, MOST_STEPS, Activate, Prepare
 from palio.protocol.requests import Publish, Ready, Subscribe
+from palio.routing import Configuration, Router
+from palio.routing.durable.desk import DurableSettings
+from palio.routing.effects import Send
+from palio.routing.occurrences import LinkDown, LinkUp
 from palio.routing.reconfiguration.activation import WAITS_FOR, digest_of, taken_apart, together
 from tests.routing.reconfiguration.scenes import SOON, TREE, counted, settings, subscribed, tree_world
 
@@ -143,3 +148,21 @@ def test_nonsense_changes_nothing(message):
     world.ask("A", "client A", Subscribe("q", Filter.parse("q = 1")))
     world.run()
     assert counted(world) == (6, 0)
+
+
+@pytest.mark.parametrize("keeps", [{"durable": DurableSettings()}, {"relay": True}, {}])
+def test_in_a_network_with_journals_nothing_is_held_back(keeps):
+    configuration = Configuration(broker="b", reconfiguration=settings("informed"), **keeps)
+    router = Router(configuration)
+    hellos = []
+    for name in ("a", "c"):
+        router.handle(LinkUp(), name, 0.0)
+        hello = Hello(
+            LinkKind.PEER, 1.0, configuration.terms, Component(name), (name,), FORM, reconfigures=True
+        )
+        router.handle(hello, name, 0.0)
+    router.handle(LinkDown(), "a", 1.0)
+    for effect in router.handle(LinkUp(), "d", 1.5):
+        if isinstance(effect, Send) and isinstance(effect.message, Hello):
+            hellos.append(effect.message)
+    assert [hello.activates for hello in hellos] == [not keeps]

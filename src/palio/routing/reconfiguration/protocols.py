@@ -134,7 +134,7 @@ class Reconfiguration:
 
     @property
     def _informs(self) -> bool:
-        return self.settings.informs and self._core.configuration.durable is None
+        return self.settings.informs and self._core.between is None
 
     @property
     def is_activating(self) -> bool:
