@@ -19,7 +19,7 @@ from palio.routing.durable.home.subscription import HomeState
 from palio.sim.faults import document_violations as violations
 from palio.sim.faults import world
 from palio.sim.faults.document_oracle import DOCUMENT_CHECKS
-from palio.sim.faults.keepers import FaultKeeper
+from palio.sim.faults.keepers import FaultKeeper, write_records
 from palio.sim.faults.run import simulate
 from palio.sim.faults.scenario import FaultScenario
 from palio.sim.faults.soak import drawn, with_documents
@@ -109,16 +109,16 @@ def writes_no_record(patch):
 
 def writes_records_later(patch):
     """An event is on disk, and its record is written after it."""
-    write = world.World._write
+    write = world.World.write
 
     def apart(self, station, effect):
         if isinstance(effect, Append) and effect.envelopes and effect.records:
             write(self, station, msgspec.structs.replace(effect, records=()))
-            self.keep(station, effect.records, lambda there: None)
+            write_records(self, station, effect.records, lambda there: None)
         else:
             write(self, station, effect)
 
-    patch.setattr(world.World, "_write", apart)
+    patch.setattr(world.World, "write", apart)
 
 
 def reads_beyond_the_position(patch):
@@ -168,7 +168,7 @@ def acknowledges_before_it_has_written(patch):
 
     def hasty(self, session, wish):
         if isinstance(wish, WriteRecords):
-            self.world.after(0.02, self.world.keep, self.station, wish.records, lambda there: None)
+            self.world.after(0.02, write_records, self.world, self.station, wish.records, lambda there: None)
             self.world.after(0.0, self._done, session, None)
         else:
             do(self, session, wish)

@@ -12,6 +12,7 @@ from palio.protocol.durable.subscriptions import GapNoticed
 from palio.routing.effects import Reply, Send
 from palio.routing.router import Router
 from palio.sim.faults import violations
+from palio.sim.faults.damage import come_back_older
 from palio.sim.faults.disk import Disk
 from palio.sim.faults.failures import shrink, story
 from palio.sim.faults.record import NEVER, OlderDisk
@@ -205,7 +206,7 @@ def test_those_that_have_forgotten_everything_take_no_clients_before_they_meet_w
     wire.cut_until = NEVER
     world.cut(wire, 0.0)
     for station in emptied:
-        world.come_back_older(station, None, 0.0)
+        come_back_older(world, station, None, 0.0)
     world.run(until=world.now + 20.0)
     assert any(one.up for one in world.wires)  # the others have met
     assert not any(map(world.is_open, emptied))

@@ -26,6 +26,7 @@ from palio.routing.documents.keeping import (
     TellBroker,
     WriteRecords,
 )
+from palio.routing.durable.effects import Append, KeyedRecord
 from palio.routing.occurrences import Close, Open
 from palio.sim.faults.disk import RecordsOnDisk
 from palio.sim.faults.inspection import subscription_at
@@ -138,7 +139,7 @@ class FaultKeeper:
             case LookUp():
                 world.after(_LOOK_EACH, self._look, session, wish)
             case WriteRecords(records):
-                world.keep(station, records, partial(self._written, session))
+                write_records(world, station, records, partial(self._written, session))
 
     def _look(self, session: str, wish: LookUp) -> None:
         if session == self._session:  # nobody looks at a disk of a broker that is down
@@ -181,3 +182,12 @@ class FaultKeeper:
         if hand.session == self._session:
             self._inbox.append(Handed(hand.name, hand.deliveries))
             self._take(hand.session)
+
+
+def write_records(
+    world: World, station: FaultyStation, records: tuple[KeyedRecord, ...], then: Callable[[bool], None]
+) -> None:
+    """Write records; `then` is told whether they are on disk, unless the broker crashes before."""
+    token = -world.next_number()
+    station.keeping[token] = then
+    world.write(station, Append(token, (), "", records))

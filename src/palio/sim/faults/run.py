@@ -12,6 +12,8 @@ from palio.routing.durable.desk import DurableSettings
 from palio.routing.router import Router
 from palio.sim.faults import steps
 from palio.sim.faults.clients import FaultClients
+from palio.sim.faults.damage import come_back_older, copy_disk, flip
+from palio.sim.faults.departures import depart, stay
 from palio.sim.faults.document_oracle import judge_documents
 from palio.sim.faults.inspection import describe_rest, look_at_documents, look_at_end
 from palio.sim.faults.keepers import FaultKeeper
@@ -178,7 +180,7 @@ class Stage:
             name in takings and takings[name].ending != NEVER for one in homes for name in one.subscriptions
         ):
             for station in self.world.stations.values():
-                self.world.stay(station)
+                stay(self.world, station)
 
     def heal(self) -> None:
         """No more faults: everything is repaired, everybody comes back and behaves."""
@@ -241,18 +243,18 @@ class Stage:
             case steps.Jump(broker=broker, by=by):
                 world.jump(world.stations[broker], by)
             case steps.Older(broker=broker, down=down):
-                world.come_back_older(world.stations[broker], self._copies.get(step.number), down)
+                come_back_older(world, world.stations[broker], self._copies.get(step.number), down)
             case steps.Flip(broker=broker, share=share):
-                world.flip(world.stations[broker], share, step.number)
+                flip(world, world.stations[broker], share, step.number)
             case steps.Depart(broker=broker):
-                world.depart(world.stations[broker])
+                depart(world, world.stations[broker])
             case steps.Join(broker=broker):
                 world.begin(world.stations[broker])
             case _:
                 self._client_step(step)
 
     def _copy_disk(self, step: steps.Older) -> None:
-        self._copies[step.number] = self.world.copy_disk(self.world.stations[step.broker])
+        self._copies[step.number] = copy_disk(self.world, self.world.stations[step.broker])
 
     def _crash_now(self, station: FaultyStation, plan: CrashPlan) -> None:
         if station.plans and station.plans[0] is plan:

@@ -16,6 +16,7 @@ from palio.sim.faults.record import Name
 from palio.sim.topologies import TopologyLink
 
 DISK_EACH = 0.004  # seconds that a write takes
+REDIAL = 0.4  # seconds until two brokers try to connect again, or an operator asks again
 
 
 class CrashPlan(msgspec.Struct, frozen=True, array_like=True):

@@ -29,40 +29,28 @@ from palio.routing.durable.effects import (
     Append,
     Hand,
     HasLeft,
-    KeyedRecord,
     ReportForgotten,
     ReportGap,
     Spool,
     StoreEffect,
     Trim,
 )
-from palio.routing.durable.leaving import CannotLeave
 from palio.routing.effects import CloseLink, Deliver, Reply, Send, SetTimer
 from palio.routing.facts import Facts
 from palio.routing.occurrences import Close, LinkDown, LinkUp, Open, Stored, StoreMessage
 from palio.routing.overlay.effects import OverlayEvent
 from palio.routing.router import Router
 from palio.sim.faults.company import Company
+from palio.sim.faults.departures import depart, end_departure
 from palio.sim.faults.disk import Disk
-from palio.sim.faults.inspection import (
-    MOST_EVENTS,
-    ahead_of,
-    check_epochs,
-    check_trim,
-    describe_write,
-    has_gone_on,
-    look,
-    note_departure,
-    read_of,
-)
+from palio.sim.faults.inspection import MOST_EVENTS, check_epochs, check_trim, describe_write, look
 from palio.sim.faults.reach import FaultReach
-from palio.sim.faults.record import FaultRecord, OlderDisk, number_of
-from palio.sim.faults.station import DiskCopy, FaultyStation, Wire
+from palio.sim.faults.record import FaultRecord, number_of
+from palio.sim.faults.station import REDIAL, FaultyStation, Wire
 from palio.sim.topologies import Layout
 
 RouterMaker = Callable[..., Router]
 
-_REDIAL = 0.4  # seconds until two brokers try to connect again
 _MOST_TOGETHER = 8  # writes that reach a disk together
 _FAR = 3_600.0  # seconds; what is still to happen that much later is of no interest
 _LOOK_EVERY = 16  # messages between two looks at what is in memory
@@ -104,7 +92,7 @@ class World:
         self.company = Company(self)
         self.reach: FaultReach | None = None  # where somebody wants to know what is come across
         self._absent = absent
-        self._emptied: set[str] = set()  # brokers whose disks came back empty
+        self.emptied: set[str] = set()  # brokers whose disks came back empty
         self.batch = batch
         self._configuration = configuration
         self._make_router = make_router
@@ -146,8 +134,12 @@ class World:
     # Time
 
     def after(self, seconds: float, do: Callable[..., None], *arguments: Any) -> None:
+        heappush(self.queue, (self.now + seconds, self.next_number(), do, arguments))
+
+    def next_number(self) -> int:
+        """A number that nothing else in this run has."""
         self._number += 1
-        heappush(self.queue, (self.now + seconds, self._number, do, arguments))
+        return self._number
 
     def run(self, until: float | None = None) -> bool:
         """Until nothing is left to happen, or a time. Returns whether nothing is left."""
@@ -212,9 +204,9 @@ class World:
         if self.clients is not None:
             self.clients.began(station)
         if station.departs:
-            self.after(_REDIAL, self.depart, station)
+            self.after(REDIAL, depart, self, station)
         for wire in station.wires.values():
-            self.after(_REDIAL * self.chance("dial", wire.number, station.incarnation), self.connect, wire)
+            self.after(REDIAL * self.chance("dial", wire.number, station.incarnation), self.connect, wire)
 
     def is_open(self, station: FaultyStation) -> bool:
         """Whether a broker takes clients.
@@ -223,7 +215,7 @@ class World:
         all have forgotten everything, as soon as it has heard of all; if all have left, of anybody, unless it
         is alone.
         """
-        if station.router is None or station.name not in self._absent | self._emptied:
+        if station.router is None or station.name not in self._absent | self.emptied:
             return station.router is not None
         gone = {name for name, one in self.stations.items() if one.is_gone}
         others = {one.name for one in self.members} - self._absent - {station.name} - gone
@@ -233,7 +225,7 @@ class World:
             has_met = topology is not None and bool(topology.forgotten or heard_of - {station.name})
             is_alone = gone.issuperset(self.neighbours_of(station))
             return bool(gone) and (has_met or is_alone)
-        if remembering := others - self._emptied:
+        if remembering := others - self.emptied:
             return not remembering.isdisjoint(heard_of)
         return others.issubset(heard_of)
 
@@ -279,85 +271,6 @@ class World:
             self.cut(wire, 0.5 * self.chance("notice", wire.number, station.incarnation))
         self.clients.lost(station.name)
         self.after(down, self.begin, station)
-
-    def depart(self, station: FaultyStation) -> None:
-        """An operator lets a broker leave, as soon as it is there and can."""
-        station.departs = True
-        if station.router is None:
-            return  # when it is back
-        if not self.is_open(station):
-            self.after(_REDIAL, self.depart, station)
-            return
-        try:
-            effects = station.router.leave("", station.clock(self.now), parting=True)
-        except CannotLeave as problem:
-            self.note(station.name, f"cannot leave: {problem}")
-            self.after(_REDIAL, self.depart, station)
-            return
-        self._carry_out(station, effects)
-
-    def stay(self, station: FaultyStation) -> None:
-        """An operator lets a broker stay after all, if it is not too late."""
-        if station.departs and station.router is not None:
-            try:
-                effects = station.router.stay(station.clock(self.now))
-            except CannotLeave:
-                return
-            station.departs = False
-            self._carry_out(station, effects)
-
-    def _leaves(self, station: FaultyStation, life: int) -> None:
-        """A broker has left, and ends."""
-        if station.life != life:
-            return
-        note_departure(self, station)
-        self.note(station.name, "has left the network")
-        station.is_gone = True
-        self.crash(station, 1.0, 0.0)
-
-    def copy_disk(self, station: FaultyStation) -> DiskCopy:
-        """What is on a disk now, to be put back later."""
-        self.observe(station)
-        return DiskCopy(station.disk.copied(), self.record.written_at(station.name))
-
-    def come_back_older(self, station: FaultyStation, copy: DiskCopy | None, down: float) -> None:
-        """A broker crashes, and its disk comes back as it was when it was copied, or empty."""
-        self.crash(station, 1.0, down)
-        former = station.disk
-        disk, written = (Disk(), {}) if copy is None else (copy.disk.copied(), copy.written)
-        disk.full = former.full
-        station.disk = disk
-        if copy is None and len(self.members) > 1:
-            self._emptied.add(station.name)
-        record = self.record
-        for name in station.hosted:
-            if has_gone_on(self, name, former):
-                record.copied.add(name)
-            else:
-                record.set_back[name] = record.moment
-        read = read_of(self, station.name)
-        older = OlderDisk(record.moment, station.name, former.lineage, ahead_of(self, station), read)
-        record.came_back(older, written)
-        counts = f"with {disk.head} events instead of {former.head}"
-        self.note(station.name, f"has a disk that came back older, {counts}")
-
-    def flip(self, station: FaultyStation, share: float, number: int) -> None:
-        """Bits flip on a disk: in a share of the events that are there, and of the deliveries that wait."""
-        self.observe(station)
-        disk, record, flipped = station.disk, self.record, []
-        for sequence in disk.journal:
-            if self.chance("flip", number, station.name, sequence) < share:
-                disk.flip(sequence)
-                record.flipped.add((station.name, sequence))
-                flipped.append(f"event {sequence}")
-        for name, kept in disk.subscriptions.items():
-            for delivery, (_, envelope) in kept.spool.items():
-                if self.chance("flip", number, name, delivery) < share:
-                    disk.flip_delivery(name, delivery)
-                    known = record.flipped_deliveries.setdefault(name, set())
-                    known.add((delivery, number_of(envelope)))
-                    flipped.append(f"delivery {delivery} of {name}")
-        self.note(station.name, f"has damaged: {', '.join(flipped) or 'nothing'}")
 
     def post(self, station: FaultyStation, message: Any, source: str) -> None:
         """A message for a broker; it is handled at once if the broker is not busy."""
@@ -441,7 +354,7 @@ class World:
             )
             return
         if effects:
-            self._carry_out(station, effects)
+            self.carry_out(station, effects)
         else:
             station.ends.append(station.carried)
         if self.reach is not None and station.router is not None:
@@ -454,7 +367,7 @@ class World:
 
     # Effects
 
-    def _carry_out(self, station: FaultyStation, effects: list[Any]) -> None:
+    def carry_out(self, station: FaultyStation, effects: list[Any]) -> None:
         for effect in effects:
             plan = station.plans[0] if station.plans else None
             if plan is not None and not plan.after and station.carried >= plan.at:
@@ -483,7 +396,7 @@ class World:
         elif kind is ReportGap:
             self.note(station.name, f"names a gap: {effect.gap} {effect.durable}")
         elif kind is HasLeft:
-            self.after(0.0, self._leaves, station, station.life)
+            self.after(0.0, end_departure, self, station, station.life)
         elif kind is ReportForgotten:
             self.note(station.name, f"forgets {effect.broker}: {effect.why}")
             self.company.forgotten(station, effect)
@@ -494,26 +407,18 @@ class World:
                 station.hosted.add(effect.name)
             elif kind is Append:
                 effect = with_documents(effect)
-            self._write(station, effect)
+            self.write(station, effect)
 
-    def _write(self, station: FaultyStation, effect: StoreEffect) -> None:
+    def write(self, station: FaultyStation, effect: StoreEffect) -> None:
         station.disk.queue.append(effect)
         if not station.writing:
             self._write_next(station)
 
-    def keep(
-        self, station: FaultyStation, records: tuple[KeyedRecord, ...], then: Callable[[bool], None]
-    ) -> None:
-        """Write records; `then` is told whether they are on disk, unless the broker crashes before."""
-        self._number += 1
-        station.keeping[-self._number] = then
-        self._write(station, Append(-self._number, (), "", records))
-
     def _set_timer(self, station: FaultyStation, name: str, at: float) -> None:
-        self._number += 1
-        station.timers[name] = self._number, at
+        number = self.next_number()
+        station.timers[name] = number, at
         wait = max(at - self.now - station.offset, 0.0)
-        self.after(wait, self._timer, station, station.life, (name, self._number, at))
+        self.after(wait, self._timer, station, station.life, (name, number, at))
 
     def _timer(self, station: FaultyStation, life: int, timer: tuple[str, int, float]) -> None:
         if station.life == life:
@@ -651,4 +556,4 @@ class World:
             wire.lines[broker].epoch += 1
             epoch = wire.lines[wire.one.name].epoch
             self.after(2 * wire.latency + wire.more, self._notice, wire, wire.opposite(station.name), epoch)
-        self.after(_REDIAL * (1.0 + self.chance("again", wire.number, self.now)), self.connect, wire)
+        self.after(REDIAL * (1.0 + self.chance("again", wire.number, self.now)), self.connect, wire)

@@ -13,8 +13,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from heapq import heappop, heappush
-from itertools import count
 from math import dist
 from random import Random
 from typing import Any
@@ -24,12 +22,13 @@ from palio.model.notification import Notification
 from palio.protocol.peers import Forward, Hello
 from palio.protocol.requests import Publish, Ready, Subscribe
 from palio.routing.configuration import Configuration, Strategy
-from palio.routing.effects import CloseLink, Deliver, Reply, Send, SetTimer
+from palio.routing.effects import CloseLink, Deliver, Reply, Send
 from palio.routing.facts import Facts
 from palio.routing.occurrences import LinkDown, LinkUp, NotReached, Open
 from palio.routing.overlay.effects import Dial, OverlayEvent
 from palio.routing.overlay.settings import OverlaySettings, normal
 from palio.routing.router import Router
+from palio.sim.effect_loop import EffectLoop
 from palio.sim.overlay.script import (
     BEGIN_WITHIN,
     CrashBrokers,
@@ -90,9 +89,19 @@ class OverlayWorld:
         self._make_router = make_router
         self._chance = Random(f"overlay world {scenario.seed}")
         self._facts = Facts()
-        self.now = 0.0
-        self._queue: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
-        self._number = count()
+        self._loop = EffectLoop[OverlayBroker](
+            {
+                Send: lambda broker, effect: self._send(broker, effect.broker, effect.message),
+                CloseLink: lambda broker, effect: self._close(broker, effect.broker),
+                Dial: lambda broker, effect: self._dial(broker, effect.address),
+                Reply: self._reply,
+                Deliver: self._deliver,
+                OverlayEvent: lambda broker, effect: self.events.append((self.now, broker.name, effect)),
+            },
+            is_over=lambda: self.restless,
+        )
+        self.after, self.run = self._loop.after, self._loop.run
+        self._handle, self._carry_out = self._loop.handle, self._loop.carry_out
         places = [(self._chance.random(), self._chance.random()) for _ in range(scenario.brokers)]
         self.brokers = [OverlayBroker(number, place) for number, place in enumerate(places)]
         self.by_address = {normal(broker.address): broker for broker in self.brokers}
@@ -112,22 +121,18 @@ class OverlayWorld:
         self.ready: dict[tuple[str, str], float] = {}  # by broker and handle: since when
         self._published = 0
         self.events: list[tuple[float, str, OverlayEvent]] = []
-        self.restless = False
         self._said = 0
 
     # Time
 
-    def after(self, seconds: float, do: Callable[..., None], *arguments: Any) -> None:
-        heappush(self._queue, (self.now + seconds, next(self._number), do, arguments))
+    @property
+    def now(self) -> float:
+        return self._loop.now
 
-    def run(self, until: float) -> None:
-        while self._queue and self._queue[0][0] <= until:
-            self.now, _, do, arguments = heappop(self._queue)
-            do(*arguments)
-            if self._said > MOST_SAID * len(self.brokers):
-                self.restless = True
-                self._queue.clear()
-        self.now = until
+    @property
+    def restless(self) -> bool:
+        """Whether the brokers do not come to rest."""
+        return self._said > MOST_SAID * len(self.brokers)
 
     def play(self) -> float:
         """All that the script says. Returns when the last fault was over."""
@@ -213,33 +218,13 @@ class OverlayWorld:
         broker.life += 1
         broker.timers.clear()
 
-    def _handle(self, broker: OverlayBroker, message: Any, source: str) -> None:
-        if broker.router is not None:
-            self._carry_out(broker, broker.router.handle(message, source, self.now))
+    def _reply(self, broker: OverlayBroker, effect: Reply) -> None:
+        if isinstance(effect.answer, Ready):
+            self.ready[broker.name, effect.answer.handle] = self.now
 
-    def _carry_out(self, broker: OverlayBroker, effects: list[Any]) -> None:
-        for effect in effects:
-            match effect:
-                case Send():
-                    self._send(broker, effect.broker, effect.message)
-                case SetTimer(name, at):
-                    number = broker.timers[name] = next(self._number)
-                    self.after(max(0.0, at - self.now), self._ring, broker, broker.life, name, number)
-                case CloseLink(other):
-                    self._close(broker, other)
-                case Dial(address):
-                    self._dial(broker, address)
-                case Reply(_, Ready(handle)):
-                    self.ready[broker.name, handle] = self.now
-                case Deliver(_, envelopes):
-                    for envelope in envelopes:
-                        self.delivered[broker.name, envelope.notification["number"]] += 1
-                case OverlayEvent():
-                    self.events.append((self.now, broker.name, effect))
-
-    def _ring(self, broker: OverlayBroker, life: int, name: str, number: int) -> None:
-        if broker.life == life and broker.router is not None and broker.timers.get(name) == number:
-            self._carry_out(broker, broker.router.on_timer(name, self.now))
+    def _deliver(self, broker: OverlayBroker, effect: Deliver) -> None:
+        for envelope in effect.envelopes:
+            self.delivered[broker.name, envelope.notification["number"]] += 1
 
     # Connections
 

@@ -7,8 +7,6 @@ write one thing after the other. What a run comes to is noted in a `SharedRecord
 from __future__ import annotations
 
 from collections.abc import Callable
-from heapq import heappop, heappush
-from itertools import count
 from random import Random
 from typing import Any
 
@@ -20,11 +18,12 @@ from palio.protocol.requests import Subscribe
 from palio.protocol.sharing import Share, Verified, Verify
 from palio.routing.configuration import Configuration
 from palio.routing.durable.desk import DurableSettings
-from palio.routing.durable.effects import STORE_EFFECTS, Recovered
-from palio.routing.effects import CloseLink, Send, SetTimer, SharedReady
+from palio.routing.durable.effects import STORE_EFFECTS, Recovered, StoreEffect
+from palio.routing.effects import CloseLink, Send, SharedReady
 from palio.routing.facts import Facts
 from palio.routing.occurrences import LinkDown, LinkUp, Open
 from palio.routing.router import Router
+from palio.sim.effect_loop import EffectLoop
 from palio.sim.faults.disk import Disk
 from palio.sim.shared.oracle import SharedOracle
 from palio.sim.shared.script import CrashBroker, CutLink, FillDisk, PutRecord, SharedScenario
@@ -72,9 +71,17 @@ class SharingWorld:
         self._make_router = make_router
         self._chance = Random(f"shared world {scenario.seed}")
         self._facts = Facts()
-        self.now = 0.0
-        self._queue: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
-        self._number = count()
+        self._loop = EffectLoop[SimulatedBroker](
+            {
+                Send: lambda broker, effect: self._send(broker, effect.broker, effect.message),
+                CloseLink: self._close,
+                SharedReady: lambda broker, effect: self.oracle.ready(broker, effect.tokens, self.now),
+                **dict.fromkeys(STORE_EFFECTS, self._keep),
+            },
+            done=lambda broker: self.oracle.links_of(broker, self.now),
+        )
+        self._after, self._run = self._loop.after, self._loop.run
+        self._handle, self._carry_out = self._loop.handle, self._loop.carry_out
         layout = scenario.layout()
         self.brokers = [SimulatedBroker(f"b{one}", older=one in scenario.older) for one in range(layout.size)]
         self.wires: list[SimulatedWire] = []
@@ -99,16 +106,9 @@ class SharingWorld:
         self.oracle.look_at_end(self.now, durable=self._scenario.durable)
         return self.oracle.violations
 
-    # Time
-
-    def _after(self, seconds: float, do: Callable[..., None], *arguments: Any) -> None:
-        heappush(self._queue, (self.now + seconds, next(self._number), do, arguments))
-
-    def _run(self, until: float) -> None:
-        while self._queue and self._queue[0][0] <= until:
-            self.now, _, do, arguments = heappop(self._queue)
-            do(*arguments)
-        self.now = until
+    @property
+    def now(self) -> float:
+        return self._loop.now
 
     def _happen(self, number: int, happening: Any) -> None:
         match happening:
@@ -163,32 +163,9 @@ class SharingWorld:
         self.oracle.crashed(broker)
         self._after(back + 2 * _NOTICED, self._begin, broker)
 
-    def _handle(self, broker: SimulatedBroker, message: Any, source: str) -> None:
-        if broker.router is not None:
-            self._carry_out(broker, broker.router.handle(message, source, self.now))
-
-    def _carry_out(self, broker: SimulatedBroker, effects: list[Any]) -> None:
-        for effect in effects:
-            match effect:
-                case Send():
-                    self._send(broker, effect.broker, effect.message)
-                case SetTimer(name, at):
-                    number = broker.timers[name] = next(self._number)
-                    self._after(at - self.now, self._ring, broker, broker.life, name, number)
-                case CloseLink(other):
-                    wire = broker.wires[other]
-                    self._cut(wire)
-                    self._after(_REDIAL, self._connect, wire)
-                case SharedReady(tokens):
-                    self.oracle.ready(broker, tokens, self.now)
-                case _ if isinstance(effect, STORE_EFFECTS):
-                    broker.disk.queue.append(effect)  # type: ignore[arg-type]
-                    self._write(broker)
-        self.oracle.links_of(broker, self.now)
-
-    def _ring(self, broker: SimulatedBroker, life: int, name: str, number: int) -> None:
-        if broker.life == life and broker.router is not None and broker.timers.get(name) == number:
-            self._carry_out(broker, broker.router.on_timer(name, self.now))
+    def _keep(self, broker: SimulatedBroker, effect: StoreEffect) -> None:
+        broker.disk.queue.append(effect)
+        self._write(broker)
 
     def _write(self, broker: SimulatedBroker) -> None:
         if not broker.writing and broker.disk.queue and not broker.disk.is_blocked:
@@ -205,6 +182,11 @@ class SharingWorld:
         self._write(broker)
 
     # Links
+
+    def _close(self, broker: SimulatedBroker, effect: CloseLink) -> None:
+        wire = broker.wires[effect.broker]
+        self._cut(wire)
+        self._after(_REDIAL, self._connect, wire)
 
     def _connect(self, wire: SimulatedWire) -> None:
         up = all(end.router is not None for end, _ in wire.ends.values())
