@@ -53,6 +53,7 @@ class Publisher:
             request_timeout=REQUEST_TIMEOUT,
             heartbeat=self._heartbeat,
             backoff=BACKOFF,
+            other_brokers=False,
         )
 
     def draw(self, **more: Any) -> Notification:
@@ -112,6 +113,7 @@ class Taker:
             request_timeout=REQUEST_TIMEOUT,
             heartbeat=self._heartbeat,
             backoff=BACKOFF,
+            other_brokers=False,
             connect_within=patience,
         )
 

@@ -43,6 +43,7 @@ class Admission:
     _log: logging.Logger
     _operations: OperationLog
     _is_neighbour: Callable[[str], bool]
+    _welcomed: Callable[[BrokerConnection], None]
 
     def __post_init__(self) -> None:
         limits = self._settings.limits
@@ -105,6 +106,7 @@ class Admission:
         self._registry.sessions[name] = connection
         connection.read(self._registry.reading)
         self._handle(Open(), name)
+        self._welcomed(connection)
         if connection.binding != "http":  # there each request has a row, and sessions are only its means
             self._operations.note(connection, "greet", connection.address)
 

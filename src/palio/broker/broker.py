@@ -24,6 +24,7 @@ from palio.broker.auditing import Auditing
 from palio.broker.connection import BrokerConnection
 from palio.broker.counts import BrokerCounts
 from palio.broker.dialling import Dialling
+from palio.broker.directory import Directory
 from palio.broker.documents.completing import DocumentCompletions
 from palio.broker.documents.parts import DocumentParts
 from palio.broker.documents.steady_times import not_before
@@ -88,8 +89,7 @@ class BrokerServer:
         self.spool_folder = self._host.spool_folder(settings)
         self.log = log = logging.getLogger(f"palio.broker.{settings.name}")
         self.access = Access(settings.access_folder if settings.security.authentication else None, self.now)
-        self.port = 0
-        self.http_port = 0
+        self.port = self.http_port = 0
         self.started = 0.0
         self._counts = counts = BrokerCounts()
         registry = Registry()
@@ -97,7 +97,8 @@ class BrokerServer:
         scheduler.speak = registry.flush
         self.stacks = Stacks()
         self.accounts = Accounts(settings.limits.held, settings.limits.held_in_all)
-        registry.beaten = self.accounts.give_back
+        self.directory = Directory(self)
+        registry.beaten = self._beaten
         completions = DocumentCompletions(settings.documents, self._head, self.now)
         self.storing = StoreBridge(
             settings.limits.unwritten,
@@ -131,6 +132,7 @@ class BrokerServer:
             log,
             operations,
             lambda name: name in runner.router.neighbours(),
+            self.directory.welcomed,
         )
         self._rereading = Rereading(self.access, registry, runner.handle, log)
         self._dialling = runner.dialling = Dialling(self)
@@ -259,6 +261,10 @@ class BrokerServer:
         await self.storing.close()
         if self.started:  # otherwise what is wrong is told, and nothing else
             self.log.info("The broker has stopped.")
+
+    def _beaten(self) -> None:
+        self.accounts.give_back()
+        self.directory.look()
 
     # Looking in
 

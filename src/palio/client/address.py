@@ -5,6 +5,8 @@ With TLS they are `palios://` and `wss://`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from ipaddress import ip_address
 from typing import TypeAlias
 
 from palio.client.errors import WrongAddress
@@ -43,3 +45,27 @@ def _place(text: str) -> Place:
 def is_secure(text: str) -> bool:
     """Whether the brokers at an address speak TLS."""
     return text.startswith((SECURE_SCHEME, "wss://"))
+
+
+def told_places(own: str, told: Iterable[str]) -> list[Place]:
+    """The places that a broker has told of, as far as they can be used by who was given its `own` address.
+
+    They are machines, and not names, which may mean another machine here; and it is spoken to them in the same
+    way. Through HTTP it is not.
+
+    >>> told_places("palio://one.example", ["palio://10.0.0.2:7070", "palios://10.0.0.3:7070", "palio://two:7070"])
+    [('10.0.0.2', 7070)]
+    """
+    found: list[Place] = []
+    for text in told:
+        if own.startswith(SCHEMES) or not text.startswith((SCHEME, SECURE_SCHEME)):
+            continue
+        try:
+            host, port = split_address(text)
+            machine = ip_address(host)
+        except ValueError:
+            continue
+        usable = port and not (machine.is_unspecified or machine.is_multicast)
+        if usable and is_secure(text) == is_secure(own):
+            found.append((host, port))
+    return found

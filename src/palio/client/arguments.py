@@ -36,6 +36,7 @@ class Connecting(TypedDict, total=False):
     give_up_after: float | None
     backoff: Backoff
     unsent_limit: int
+    other_brokers: bool
     on_state: Callable[[State, str], None] | None
 
 

@@ -438,6 +438,7 @@ def connect(
     give_up_after: float | None = None,
     backoff: Backoff = Backoff(),  # noqa: B008 (it is immutable)
     unsent_limit: int = UNSENT_LIMIT,
+    other_brokers: bool = True,
     on_state: Callable[[State, str], None] | None = None,
 ) -> Client:
     """A client of the brokers at `palio://host:port`, of which several may be named after commas.
@@ -458,7 +459,8 @@ def connect(
     to connect takes at most `connect_timeout` seconds; `connect_within` says how long the first connection is
     tried, `give_up_after` how long one that was lost (None: for ever), with `backoff` between attempts. A
     broker that has said nothing for three times `heartbeat` seconds is taken for gone. `unsent_limit` is how
-    many bytes may wait to be sent. `on_state` is called with each new state and its reason.
+    many bytes may wait to be sent. If none of the address answers any more, it goes on at `other_brokers`, of
+    which the one that it was with has told. `on_state` is called with each new state and its reason.
     """
     return Client(
         address,
@@ -475,6 +477,7 @@ def connect(
             give_up_after=give_up_after,
             backoff=backoff,
             unsent_limit=unsent_limit,
+            other_brokers=other_brokers,
             on_state=on_state,
         ),
     )

@@ -15,10 +15,12 @@ import msgspec
 from palio.client.errors import error_of
 from palio.client.reading import HEARD, read
 from palio.model.errors import PalioError
+from palio.protocol.addresses import is_loopback
 from palio.protocol.conversation import Conversation
 from palio.protocol.frames import FrameTooLarge, frame
 from palio.protocol.greeting import CONNECTION, Greet, Welcome
 from palio.protocol.heartbeat import Bye, Heartbeat
+from palio.protocol.overlay import OtherBrokers
 from palio.protocol.pairing import Pairing
 from palio.protocol.requests import Refused
 from palio.protocol.strangers import NotPalio
@@ -48,7 +50,9 @@ class ClientConnection(asyncio.Protocol):
             Welcome: self._welcomed,
             Refused: self._refused,
             Bye: self._said_goodbye,
+            OtherBrokers: self._told_of_others,
         }
+        self._others_told = handlers[OtherBrokers]
         self._request_refused = handlers[Refused]
         self._lost = lost
         self._resumed = resumed
@@ -130,6 +134,15 @@ class ClientConnection(asyncio.Protocol):
     def _said_goodbye(self, bye: Bye) -> None:
         self._reason = bye.reason
         self.is_final = bye.final
+
+    def _told_of_others(self, told: OtherBrokers) -> None:
+        """What means this machine is of use only if the broker is on it."""
+        assert self._transport is not None
+        host = str((self._transport.get_extra_info("peername") or ("",))[0])
+        addresses = told.addresses
+        if not is_loopback(f"[{host}]"):
+            addresses = tuple([one for one in addresses if not is_loopback(one)])
+        self._others_told(OtherBrokers(addresses))
 
     # Saying
 

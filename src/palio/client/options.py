@@ -37,6 +37,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     give_up_after: float | None = None
     backoff: Backoff = Backoff()
     unsent_limit: int = UNSENT_LIMIT
+    other_brokers: bool = True
     on_state: Callable[[State, str], None] | None = None
 
     def __repr__(self) -> str:  # the token is a secret

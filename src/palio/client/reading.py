@@ -15,6 +15,7 @@ from palio.protocol.encoding import decoder_of
 from palio.protocol.greeting import Welcome
 from palio.protocol.heartbeat import Bye, Ping, Pong
 from palio.protocol.inquiries import Requested, Responded
+from palio.protocol.overlay import OtherBrokers
 from palio.protocol.requests import Accepted, Published, Refused
 from palio.protocol.vocabulary import TO_CLIENTS
 
@@ -78,7 +79,7 @@ _OURS = {ReceivedEvents, ReceivedDeliveries, ReceivedRequest, ReceivedReply, Rec
 # What a client hears from a broker that it is welcome at: these in the place of those of the protocol.
 HEARD = TO_CLIENTS - {Events, Handed, Requested, Responded, Surveyed, Replayed} | _OURS
 # What everybody hears first, and who only publishes nothing else. A reader of all takes much longer to make.
-_SOON = (Welcome, Accepted, Published, Refused, Ping, Pong, Bye)
+_SOON = (Welcome, Accepted, Published, Refused, Ping, Pong, Bye, OtherBrokers)
 _decoders = [decoder_of(*_SOON)]
 
 

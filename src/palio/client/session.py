@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
-from palio.client.address import parse_addresses
+from palio.client.address import Place, parse_addresses, told_places
 from palio.client.connection import ClientConnection
 from palio.client.dialling import dial
 from palio.client.errors import BrokerTooOld, ClientClosed, ConnectionLost, RequestTimeout, error_of
@@ -28,6 +28,7 @@ from palio.protocol.durable.subscriptions import Attached, Changed, DurableReady
 from palio.protocol.greeting import PROTOCOL, Greet, Role, Welcome
 from palio.protocol.heartbeat import Ping, Pong
 from palio.protocol.invocations import Invoke
+from palio.protocol.overlay import MOST_TOLD, OtherBrokers
 from palio.protocol.requests import Accepted, Ended, PublishDocuments, Published, Ready, Refused
 from palio.protocol.subjects import subject_of
 from palio.protocol.vocabulary import KNOWN, LATER_REQUESTS
@@ -36,13 +37,18 @@ Result = TypeVar("Result")
 
 # A connection that lasted less than this counts as a failed attempt: the next one is made after a pause.
 SHORT_LIVED = 1.0
+# Brokers that are remembered beside those of the address (a guess: what two brokers tell).
+MOST_REMEMBERED = 2 * MOST_TOLD
+_OTHERS = OtherBrokers.__name__.lower()
 
 
 class ClientSession:
     """State, connection and requests of a client. `handlers` is for what comes without being asked for."""
 
     def __init__(self, address: str, options: Options) -> None:
+        self._address = address
         self._addresses = parse_addresses(address)
+        self._others: list[Place] = []  # of which brokers have told
         self.options = options
         self.name = options.name or default_name()
         self.state = State.CONNECTING
@@ -73,6 +79,7 @@ class ClientSession:
             Ended: self.answered,
             Pong: self.answered,
             Changed: self._changed,
+            OtherBrokers: self._told_of_others,
         }
 
     # Connections
@@ -93,9 +100,10 @@ class ClientSession:
 
     async def _connect(self, within: float) -> None:
         options = self.options
-        greet = Greet(PROTOCOL, Role.CLIENT, self.name, options.token, heartbeat=options.heartbeat, knows=KNOWN)
+        knows = KNOWN if options.other_brokers else tuple([one for one in KNOWN if one != _OTHERS])
+        greet = Greet(PROTOCOL, Role.CLIENT, self.name, options.token, heartbeat=options.heartbeat, knows=knows)
         connection, welcome = await dial(
-            self._addresses,
+            [*self._addresses, *self._others],
             lambda: ClientConnection(
                 greet, self._waiting.pairing, self.handlers, self._lost, self.publishing.send
             ),
@@ -125,6 +133,11 @@ class ClientSession:
             else:
                 connection.say(message)
         self.publishing.connected(connection, welcome.max_frame, self._unserved_kind(PublishDocuments))
+
+    def _told_of_others(self, told: OtherBrokers) -> None:
+        """Remembers other brokers, the latest first: they are tried after those of the client's own address."""
+        new = [one for one in told_places(self._address, told.addresses) if one not in self._addresses]
+        self._others = list(dict.fromkeys([*new, *self._others]))[:MOST_REMEMBERED]
 
     def _lost(self, connection: ClientConnection, reason: str) -> None:
         if connection is not self._connection:

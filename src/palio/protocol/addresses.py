@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ipaddress import ip_address
+
 DEFAULT_PORT = 7070
 SCHEME = "palio://"
 SECURE_SCHEME = "palios://"  # the same over TLS
@@ -18,3 +20,11 @@ def split_address(text: str) -> tuple[str, int]:
     if not host:
         raise ValueError(f"{text!r} names no host; write host:port.")
     return host.strip("[]"), int(port)
+
+
+def is_loopback(address: str) -> bool:
+    """Whether an address is one that means this machine, wherever it is used. A name is none."""
+    try:
+        return ip_address(split_address(address)[0]).is_loopback
+    except ValueError:
+        return False

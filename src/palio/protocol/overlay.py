@@ -61,3 +61,17 @@ class Suggest(WireMessage, frozen=True):
     """For who made the name of this part: a broker of a larger part, which it may ask for a link."""
 
     contact: Contact
+
+
+# Addresses that a client is told of (a guess: as many neighbours as a broker usually has).
+MOST_TOLD = 8
+
+
+class OtherBrokers(WireMessage, frozen=True):
+    """For clients that know this message: where other brokers of the network are, if this one should be gone.
+
+    What was told before does not count any more. It came into this version of the protocol later
+    (`vocabulary.OPTIONAL`).
+    """
+
+    addresses: Annotated[tuple[_Address, ...], msgspec.Meta(max_length=MOST_TOLD)]

@@ -65,7 +65,8 @@ _Heartbeat: TypeAlias = heartbeat.Ping | heartbeat.Pong | heartbeat.Bye
 _Inspection: TypeAlias = inquiries.Inspect | inquiries.Inspected
 _Invocation: TypeAlias = invocations.Invoke | invocations.Invoked
 _Reading: TypeAlias = requests.PublishDocuments
-ConnectionMessage: TypeAlias = _Greeting | _Heartbeat | _Inspection | _Invocation | _Reading | deliveries.Lost
+_Telling: TypeAlias = deliveries.Lost | overlay.OtherBrokers
+ConnectionMessage: TypeAlias = _Greeting | _Heartbeat | _Inspection | _Invocation | _Reading | _Telling
 AnyMessage: TypeAlias = (
     ClientMessage | AnyAnswer | BrokerMessage | ConnectionMessage | deliveries.Events | deliveries.Handed
 )
@@ -74,14 +75,14 @@ AnyMessage: TypeAlias = (
 TO_CLIENTS: frozenset[type] = frozenset(
     {
         *get_args(AnyAnswer),
-        *(deliveries.Events, deliveries.Handed, deliveries.Lost),
+        *(deliveries.Events, deliveries.Handed, *get_args(_Telling)),
         *(inquiries.Inspected, invocations.Invoked),
     }
 )
 _UNASKED = {requests.Ready, subscriptions.DurableReady, *get_args(_Told), inquiries.Requested}
-ANSWERS = TO_CLIENTS - _UNASKED - {deliveries.Events, deliveries.Handed, deliveries.Lost}
+ANSWERS = TO_CLIENTS - _UNASKED - {deliveries.Events, deliveries.Handed, *get_args(_Telling)}
 # What clients hear only if they have said that they know it: it came into this version of the protocol later.
-OPTIONAL: frozenset[type] = frozenset({subscriptions.GapNoticed})
+OPTIONAL: frozenset[type] = frozenset({subscriptions.GapNoticed, overlay.OtherBrokers})
 KNOWN: tuple[str, ...] = tuple(sorted([kind.__name__.lower() for kind in OPTIONAL]))
 # What clients ask only of a broker that has said that it knows it: it came into this version later, too.
 LATER_REQUESTS: frozenset[type] = frozenset({invocations.Invoke, requests.PublishDocuments})

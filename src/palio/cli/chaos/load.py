@@ -77,6 +77,7 @@ class Load:
             connect_within=_READY_WITHIN,
             heartbeat=self._heartbeat,
             backoff=_BACKOFF,
+            other_brokers=False,  # each of them belongs to its broker
             on_state=on_state,
         )
         self._clients.append(client)
