@@ -16,10 +16,10 @@ from palio.cli.chaos.record import (
 )
 
 
-def change(at, group, after, *, until=20.0, within=2.0, lost=0):
+def change(at, group, after, *, until=20.0, within=2.0, lost=0, alone=True):
     return NetworkChange(
         at=at, number=1, what="killed", group=group, within=within, brokers=("b01",), until=at + until,
-        whole_after=after, lost=lost,
+        whole_after=after, lost=lost, alone=alone,
     )  # fmt: skip
 
 
@@ -105,9 +105,10 @@ def test_changes_are_judged_that_had_time_enough():
             change(1.0, "killed", 0.5),
             change(2.0, "killed", 3.0),
             change(3.0, "killed", None, until=1.0),  # the next one came too soon
+            change(3.5, "killed", 9.0, alone=False),  # something else was wrong
             change(4.0, "cut", None),
         ]
     )
     killed, cut = rows
-    assert (killed.changes, killed.judged, killed.in_time, killed.longest) == (3, 2, 1, 3.0)
+    assert (killed.changes, killed.judged, killed.in_time, killed.longest) == (4, 2, 1, 3.0)
     assert (cut.changes, cut.judged, cut.in_time, cut.longest) == (1, 1, 0, None)

@@ -230,8 +230,8 @@ def _repairs(record: ChaosRecord) -> str:
     )
     return (
         "<p>Routes are whole when nothing that is published afterwards is lost for a transient subscription "
-        "whose own broker, and that of the publisher, were there. A change is judged if there was time enough "
-        f"before the next one.{healed}</p>"
+        "whose own broker, and that of the publisher, were there. A change is judged if all was whole before, "
+        f"nothing else was wrong, and there was time enough until the next one.{healed}</p>"
         '<div class="card"><h3>The longest, by what had changed</h3>'
         f'<div class="two">{plots.bars(bars, "Seconds")}</div>'
         f"{plots.table('The numbers', headings, numbers)}{plots.table('Every change', told, every, 3)}</div>"

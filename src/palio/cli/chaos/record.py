@@ -21,7 +21,8 @@ class FaultSpan(msgspec.Struct, kw_only=True):
 class NetworkChange(msgspec.Struct, kw_only=True):
     """A change: something went wrong, or was put right; and what came of it until the next one.
 
-    `whole_after` says when routes were whole again, None if that was not before the next change (`until`).
+    `whole_after` says when routes were whole again, None if that was not before the next change (`until`). It
+    is `alone` if nothing else was wrong, and all was whole before.
     """
 
     at: float
@@ -31,6 +32,7 @@ class NetworkChange(msgspec.Struct, kw_only=True):
     within: float  # in which routes should be whole, in seconds
     brokers: tuple[str, ...] = ()
     until: float = 0.0
+    alone: bool = True
     whole_after: float | None = None
     lost: int = 0  # for takers and from publishers whose own brokers it was not
     lost_own: int = 0
@@ -101,8 +103,8 @@ class ChaosRecord(msgspec.Struct, kw_only=True):
 class RepairRow(msgspec.Struct, frozen=True):
     """How soon routes were whole after changes of one sort.
 
-    `judged` are those after which there was time enough before the next change, `in_time` those of them that
-    were whole within the bound. `longest` is in seconds, None if one was not whole at all.
+    `judged` are those that came alone, and after which there was time enough before the next change; `in_time`
+    those of them that were whole within the bound. `longest` is in seconds, None if one was not whole at all.
     """
 
     group: str
@@ -125,7 +127,7 @@ def repair_rows(moments: Iterable[NetworkChange]) -> list[RepairRow]:
 
 def _row(group: str, some: list[NetworkChange]) -> RepairRow:
     within = some[0].within
-    judged = [one for one in some if one.whole_after is not None or one.until - one.at > within]
+    judged = [one for one in some if one.alone and (one.whole_after is not None or one.until - one.at > within)]
     times = [one.whole_after for one in judged]
     return RepairRow(
         group=group,

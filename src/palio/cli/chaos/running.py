@@ -45,6 +45,8 @@ _ASK_WITHIN = 2.0
 _LEFT = 2
 # How long a broker is there again before the next one is restarted.
 _BETWEEN_RESTARTS = 1.0
+# How long an event is under way at the most, where nothing is wrong and the machine is not too busy.
+_UNDER_WAY = 0.5
 _TARGETS = {"inner": "an inner broker", "root": "the root"}
 _GOOD_AGAIN = frozenset(("back", "going on", "mended", "healed"))
 # Moments of brokers that were not there.
@@ -380,20 +382,35 @@ class ChaosRun:
             by_second.append(ChaosSecond())
         return by_second[int(at)]
 
+    def _judge_changes(self) -> None:
+        """How soon routes were whole after each change, and what was lost until the next one.
+
+        What was published a moment before a change was under way when it came, and so belongs to it.
+        """
+        record, oracle, moment = self.record, self.oracle, _UNDER_WAY * self.options.pace
+        whole = True  # before the change
+        for change, after in zip_longest(record.moments, record.moments[1:]):
+            change.until = after.at if after is not None else record.seconds
+            begin, end = change.at - moment, change.until - moment
+            change.whole_after = oracle.whole_after(begin, end)
+            if change.whole_after is not None:
+                change.whole_after = max(0.0, change.whole_after - moment)
+            others = [one for one in record.troubles if one.number != change.number]
+            change.alone = whole and not any(one.begin <= change.at < one.end for one in others)
+            whole = change.whole_after is not None
+            own = set(change.brokers) if change.what in _OF_BROKERS else set()
+            for (publisher, _), taker in oracle.missed(begin, end):
+                if {publisher, taker.name} & own:
+                    change.lost_own += 1
+                else:
+                    change.lost += 1
+
     async def _finish(self) -> None:
         """What came of it all."""
         record, oracle = self.record, self.oracle
         record.made = time.time()
         record.moments.sort(key=lambda one: one.at)
-        for moment, after in zip_longest(record.moments, record.moments[1:]):
-            moment.until = after.at if after is not None else record.seconds
-            moment.whole_after = oracle.whole_after(moment.at, moment.until)
-            own = set(moment.brokers) if moment.what in _OF_BROKERS else set()
-            for (publisher, _), taker in oracle.missed(moment.at, moment.until):
-                if {publisher, taker.name} & own:
-                    moment.lost_own += 1
-                else:
-                    moment.lost += 1
+        self._judge_changes()
         lost: Counter[str] = Counter()
         late: Counter[str] = Counter()
         for seen, taker in oracle.missed(0.0, record.seconds):
