@@ -116,6 +116,11 @@ class Look:
                 waiting.remove(known)
         self._detours.appendleft(known)
 
+    @property
+    def has_detours(self) -> bool:
+        """Whether there is somebody who is to be asked before all others."""
+        return bool(self._detours)
+
     def go_on(self) -> bool:
         """Asks the next one. Returns False if nobody is left; then the look is over."""
         while self._detours or self._candidates:

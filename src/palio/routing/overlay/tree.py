@@ -11,6 +11,7 @@ A look goes on like this, one broker at a time:
 2. `Dial` it, and say hello, with the name and the size of our own part;
 3. it says hello, too, and the link is in use: we take its name, which goes down to all who were below us; or it
    refuses, with a reason (`REASONS`) and others that could be asked instead;
+   who is told that we shall ask, while we join somebody else, is suggested to whom we join;
 4. then the next one is asked; if all are full, they are asked once more, insisting;
 5. if nobody is left, this broker stays the root of its part, and looks again after a pause that grows.
 
@@ -39,7 +40,7 @@ from zlib import crc32
 
 import msgspec
 
-from palio.protocol.overlay import Contact, Nearby, Standing, Suggest
+from palio.protocol.overlay import MOST_CONTACTS, Contact, Nearby, Standing, Suggest
 from palio.protocol.peers import Component, Goodbye, Hello, LinkKind
 from palio.routing.effects import Effect, Send, SetTimer
 from palio.routing.links import Naming, NeighbourLink
@@ -128,6 +129,7 @@ class TreeOverlay:
             is_wanted=self._is_wanted,
         )
         self._waits_for: KnownBroker | None = None  # whose root shall ask us
+        self._promised: dict[str, Contact] = {}  # who was told that we ask, and was not asked yet
         self._suggestions = Pace(NEWS_AT_ONCE, NEWS_EVERY)  # of brokers that ask
         self._doubts = Pace(MOST_DOUBTS, settings.look_every)
         self._stale: tuple[Component, dict[str, float]] = naming.component, {}  # who was above us, since when
@@ -236,6 +238,7 @@ class TreeOverlay:
             known.address = known.address or asking.known.address
             self._counts["linked"] += 1
             self._repair_seconds += now - self._alone_since if self._alone_since is not None else 0.0
+            self._hand_on_promises(link.broker)
             self._end_look()
 
     def refused(self, link: NeighbourLink, goodbye: Goodbye) -> None:
@@ -244,7 +247,7 @@ class TreeOverlay:
             return
         if refused.why == CYCLE:
             refused.known.in_part = True
-        elif refused.why == SMALLER and not refused.insisted:
+        elif refused.why == SMALLER and not refused.insisted and not self._look.has_detours:
             self._waits_for = refused.known
             self._look_at = self._now() + SUGGESTED_WITHIN
 
@@ -331,7 +334,11 @@ class TreeOverlay:
         known = self._book.meet(
             contact.broker, contact.address, self._now(), source=source, distance=contact.distance
         )
-        if known is None or self._now() < known.asked + SUGGESTED_WITHIN:
+        if known is None:
+            return
+        if len(self._promised) < MOST_CONTACTS:
+            self._promised[contact.broker] = contact
+        if self._now() < known.asked + SUGGESTED_WITHIN:
             return  # it has just been asked, and who suggests it knows less
         known.in_part = False
         self._look.hurry()
@@ -342,6 +349,12 @@ class TreeOverlay:
         if asking is None or asking.known is not known:
             self._look.put_first(known)
         self._look_at = self._now()
+
+    def _hand_on_promises(self, parent: str) -> None:
+        """Those who wait for us to ask them have the root of the part to wait for that we have joined."""
+        for contact in self._promised.values():
+            if contact.broker not in self._links and self._links[parent].knows:
+                self._effects().append(Send(parent, Suggest(contact)))
 
     # Looking
 
@@ -398,6 +411,7 @@ class TreeOverlay:
     def _end_look(self) -> None:
         self._look.end()
         self._waits_for = None
+        self._promised.clear()
 
     def _ask_somebody(self) -> None:
         """Ask the next candidate, if it is time and nobody is being asked."""
