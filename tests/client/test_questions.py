@@ -7,6 +7,10 @@ import pytest
 
 import palio
 from palio import testing
+from palio.client import replies as replies_module
+from palio.client.content import make_body
+from palio.client.reading import ReceivedReply
+from palio.client.replies import Replies
 from palio.protocol.durable.retry import Patience
 from palio.routing.durable.desk import DurableSettings
 
@@ -93,6 +97,118 @@ async def test_a_request_is_lost_with_its_connection():
         broker.cut_off("asker")
         with pytest.raises(palio.ConnectionLost):
             await asking
+
+
+async def test_a_request_whose_connection_was_lost_is_tried_again_if_that_is_wanted(monkeypatch):
+    monkeypatch.setattr(replies_module, "PAUSE", 0.0)
+    broker = testing.broker()
+    async with (
+        broker as address,
+        palio.connect(address, name="asker") as client,
+        palio.connect(address) as other,
+    ):
+        subscription = await other.subscribe("exists(question)")
+        asking = client.request({"question": 1}, timeout=30, again=True)
+        await client.flush(arrived=True)
+        broker.cut_off("asker")
+        assert (await subscription.next(timeout=10)).is_request  # the first try, whose reply goes nowhere
+        await (await subscription.next(timeout=10)).reply({"answer": 1})
+        replies = await asking
+        assert [reply["answer"] for reply in replies] == [1]
+        assert (replies.complete, replies.missing, replies.tries) == (True, 0, 2)
+
+
+async def test_a_request_ends_with_its_client_also_between_two_tries(monkeypatch):
+    monkeypatch.setattr(replies_module, "PAUSE", 0.0)
+    broker = testing.broker()
+    async with broker as address, palio.connect(address, name="asker") as client:
+        await client.subscribe("exists(question)")
+        asking = client.request({"question": 1}, timeout=30, again=True)
+        await client.flush(arrived=True)
+        broker.cut_off("asker")
+        await client.close()
+        with pytest.raises((palio.ClientClosed, palio.ConnectionLost)):
+            await asking
+
+
+class Tries:
+    """Replies as a broker would send them, and who is asked again."""
+
+    def __init__(self, *, timeout=30.0, expect=None):
+        self.asked = []
+        loop = asyncio.get_running_loop()
+        self.replies = Replies(loop, expect, timeout, self.asked.append)
+
+    def reply(self, *answers, missing=0):
+        for answer in answers:
+            body = make_body({"answer": answer})
+            assert not self.replies.take(ReceivedReply(1, body))
+        assert self.replies.take(ReceivedReply(1, last=True, missing=missing))
+
+    async def again(self):
+        while not self.asked:
+            await asyncio.sleep(0)
+
+    async def all(self):
+        streamed = [reply["answer"] async for reply in self.replies]
+        assert streamed == [reply["answer"] for reply in self.replies]
+        return streamed
+
+
+@pytest.fixture
+def no_pause(monkeypatch):
+    monkeypatch.setattr(replies_module, "PAUSE", 0.0)
+
+
+async def test_who_misses_replies_early_asks_again_and_has_those_of_the_second_try(no_pause):
+    tries = Tries()
+    tries.reply(1, missing=1)
+    await tries.again()
+    assert 0 < tries.asked[0] <= 30
+    tries.reply(1, 2)
+    assert await tries.all() == [1, 2]
+    assert (tries.replies.complete, tries.replies.tries) == (True, 2)
+
+
+async def test_a_second_try_that_reaches_fewer_does_not_count(no_pause):
+    tries = Tries()
+    tries.reply(1, 2, missing=1)
+    await tries.again()
+    tries.reply(1)
+    assert await tries.all() == [1, 2]
+    assert (tries.replies.complete, tries.replies.missing) == (False, 1)
+
+
+async def test_there_is_no_third_try(no_pause):
+    tries = Tries()
+    tries.reply(missing=1)
+    await tries.again()
+    tries.reply(missing=2)
+    assert await tries.all() == []
+    assert (tries.replies.missing, len(tries.asked)) == (2, 1)
+
+
+async def test_what_the_first_try_gave_is_kept_if_the_second_one_fails(no_pause):
+    tries = Tries()
+    tries.reply(1, missing=1)
+    await tries.again()
+    tries.replies.fail(palio.ConnectionLost("request", "It is gone."))
+    assert await tries.all() == [1]
+    assert tries.replies.missing == 1
+
+
+async def test_who_has_everything_or_no_time_left_does_not_ask_again():
+    for tries, missing in ((Tries(), 0), (Tries(timeout=0.0), 1)):
+        tries.reply(1, missing=missing)
+        assert await tries.all() == [1]
+        assert tries.replies.tries == 1
+
+
+async def test_who_has_as_many_as_expected_does_not_ask_again():
+    tries = Tries(expect=1)
+    assert tries.replies.take(ReceivedReply(1, make_body({"answer": 1})))
+    assert await tries.all() == [1]
+    assert tries.replies.tries == 1
 
 
 async def test_what_a_slow_reader_cannot_take_is_answered_with_nothing():

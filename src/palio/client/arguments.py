@@ -88,6 +88,7 @@ class Requesting(Properties, total=False):
 
     timeout: float
     expect: int | None
+    again: bool
 
 
 class LookingAtDocuments(TypedDict, total=False):

@@ -62,6 +62,7 @@ class QueryMethods:
         *,
         timeout: float = 5.0,
         expect: int | None = None,
+        again: bool = False,
         **properties: Unpack[Properties],
     ) -> Replies:
         """Ask everybody who takes this notification: `await` it for all replies, or iterate over it.
@@ -69,11 +70,19 @@ class QueryMethods:
         It ends when all have replied, when `expect` replies have come, or after `timeout` seconds. `await` and
         iterating raise `ReplierFailed` if nobody has replied and somebody could not, `ConnectionLost` if the
         connection is lost meanwhile, and what the broker refuses with.
+
+        With `again`, a request that has met a change of the network is tried once more within its time: if it
+        is known early that replies are missing, or the connection is lost. Whoever takes it may then take it
+        twice.
         """
-        self._session.require_open()
         notification = Notification.of_body(make_body(content, **properties))
-        replies = Replies(asyncio.get_running_loop(), expect, timeout)
-        self._dispatch.expect(Request(self._number(), notification, timeout), replies)
+
+        def ask(seconds: float) -> None:
+            self._session.require_open()
+            self._dispatch.expect(Request(self._number(), notification, seconds), replies)
+
+        replies = Replies(asyncio.get_running_loop(), expect, timeout, ask if again else None)
+        ask(timeout)
         return replies
 
     async def watch(self, advertisement: str | Advertisement, *, timeout: float | None = None) -> Watch:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
 
-from palio.client.errors import ReplierFailed, RequestTimeout
+from palio.client.errors import ConnectionLost, ReplierFailed, RequestTimeout
 from palio.client.reading import ReceivedReply
 from palio.client.session_handles import SessionHandle
 from palio.client.waiting import release
@@ -20,6 +20,11 @@ if TYPE_CHECKING:
 
 # The broker tells how many replies are missing when the time is over. So long after that, it is given up, too.
 GRACE = 5.0
+# Seconds before a request that has met a change of the network is tried again, or half of what is left of its
+# time: a network that repairs itself has new routes within a second, as a rule (docs/overlay.md).
+PAUSE = 1.0
+
+Ask: TypeAlias = Callable[[float], None]  # asks again, for so many seconds
 
 
 class Replies:
@@ -28,10 +33,21 @@ class Replies:
     Or all at once: `replies = await client.request(…)`, which is then like a list. `complete` says that
     everybody who took the request has replied, or said that there is nothing to say; `missing` counts those who
     did neither in time. A request that reaches nobody is complete and empty at once. `problems` says why those
-    could not reply who have failed; if nobody has replied, that is raised, as `ReplierFailed`.
+    could not reply who have failed; if nobody has replied, that is raised, as `ReplierFailed`. `tries` says how
+    often it was asked.
+
+    With `again`, replies that are known to be missing before the time is over, or a lost connection, lead to a
+    second try. Replies are those of the try that had more of them, the second if both had as many; so whoever
+    has replied twice is there once, and iterating gives none before it is over.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, expect: int | None, timeout: float) -> None:
+    def __init__(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        expect: int | None,
+        timeout: float,
+        again: Ask | None = None,
+    ) -> None:
         self._loop = loop
         self._expect = expect
         self._timeout = timeout
@@ -44,6 +60,10 @@ class Replies:
         self.complete = False
         self.missing = 0
         self.problems: list[str] = []
+        self.tries = 1
+        self._again = again
+        self._waits_for_end = again is not None  # before it gives any
+        self._first: tuple[list[Notification], int, list[str]] | None = None  # what the first of two tries gave
 
     def __await__(self) -> Generator[Any, None, Self]:
         return self._all().__await__()
@@ -57,7 +77,7 @@ class Replies:
     async def __aiter__(self) -> AsyncIterator[Notification]:
         at = 0
         while True:
-            while at < len(self._replies):
+            while at < len(self._replies) and (self._over or not self._waits_for_end):
                 yield self._replies[at]
                 at += 1
             if self._over:
@@ -103,14 +123,51 @@ class Replies:
             self.problems.append(answer.problem)
         if answer.last:
             self.complete, self.missing = answer.missing == 0, answer.missing
-        self._over = answer.last or (self._expect is not None and len(self._replies) >= self._expect)
+        enough = self._expect is not None and len(self._replies) >= self._expect
+        if answer.last and not enough and self.missing and self._tries_again():
+            return True
+        self._over = answer.last or enough
+        if self._over and self._first is not None and len(self._first[0]) > len(self._replies):
+            self._as_at_first()
         release(self._waiting)
         return self._over
 
     def fail(self, problem: PalioError) -> None:
         """End the request because of a problem: no more replies will come."""
-        self._over, self._problem = True, problem
+        if isinstance(problem, ConnectionLost) and self._tries_again():
+            return
+        self._over = True
+        if self._first is not None and self._first[1]:  # the first try has an answer
+            self._as_at_first()
+        else:
+            self._problem = problem
         release(self._waiting)
+
+    # The second try
+
+    def _tries_again(self) -> bool:
+        """Whether there will be another try; it begins after a pause."""
+        left = self._until - GRACE - self._loop.time()
+        ask, self._again = self._again, None
+        if ask is None or left <= 0 or self._over:
+            return False
+        self._first = self._replies, self.missing, self.problems
+        self._loop.call_later(min(PAUSE, left / 2), self._try, ask)
+        return True
+
+    def _try(self, ask: Ask) -> None:
+        if self._over:
+            return
+        self.tries, self.missing, self._replies, self.problems = 2, 0, [], []
+        try:
+            ask(self._until - GRACE - self._loop.time())
+        except PalioError as problem:
+            self.fail(problem)
+
+    def _as_at_first(self) -> None:
+        assert self._first is not None
+        self._replies, self.missing, self.problems = self._first
+        self.complete = False
 
 
 class Watch(SessionHandle):

@@ -10,7 +10,7 @@ BROKERS = [f"b{number:02}" for number in range(1, 16)]
 
 
 def drawn(seed, *, brokers=BROKERS, seconds=600.0, kinds=FAULT_KINDS, heartbeat=1.0, pace=1.0):
-    return draw_plan(seed, brokers, seconds, kinds, heartbeat=heartbeat, pace=pace)
+    return draw_plan(seed, brokers, seconds, kinds, heartbeat=heartbeat, every=4.0, pace=pace)
 
 
 def test_the_same_seed_draws_the_same_faults_and_another_one_others():

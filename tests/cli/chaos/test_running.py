@@ -20,7 +20,8 @@ def options(**more) -> ChaosOptions:
     """A short run. Silence counts late, so that a busy machine accuses nobody."""
     given = {
         "seed": 34, "seconds": 1.0, "brokers": 3, "durable": 2, "rate": 60.0, "overlay": "tree",
-        "faults": ("kill",), "heartbeat": 3.0, "settle": PATIENCE, "command": "palio chaos", "pace": 0.3,
+        "faults": ("kill",), "heartbeat": 3.0, "settle": PATIENCE, "command": "palio chaos", "every": 1.0,
+        "pace": 0.3,
     }  # fmt: skip
     return ChaosOptions(**(given | more))
 
@@ -57,7 +58,7 @@ def test_promises_are_kept_when_the_root_is_killed(tmp_path):
 def test_promises_are_kept_whatever_goes_wrong(tmp_path, overlay):
     faults = ("kill", "cut", "split", "stop", "restart")
     settings = options(
-        overlay=overlay, faults=faults, brokers=6, seconds=45.0, heartbeat=1.0, pace=1.0, seed=11
+        overlay=overlay, faults=faults, brokers=6, seconds=45.0, heartbeat=1.0, pace=1.0, every=4.0, seed=11
     )
     record = run(ChaosRun(settings, tmp_path, print).play())
     assert record.violations == []
@@ -102,6 +103,8 @@ def test_the_examples_of_the_help_run(example, environment, tmp_path):
 def test_what_is_asked_for_wrongly_is_said(command, tmp_path):
     for words, said in (
         (("--faults", "kil"), "There is no kind of fault 'kil'"),
+        (("--overlay", "auto"), "There is no kind 'auto'"),
+        (("--config", "none.toml"), "cannot be read"),
         (("--faults", ","), "Name at least one kind"),
         (("--for", "3h"), "3h is not between"),
         (("--data", str(tmp_path)), "is there already"),

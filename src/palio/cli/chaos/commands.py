@@ -8,9 +8,8 @@ import random
 import shlex
 import tempfile
 from collections.abc import Iterator
-from enum import Enum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_args
 
 import msgspec
 import typer
@@ -23,6 +22,7 @@ from palio.cli.program.extras import missing_of
 from palio.cli.program.terminal import ExitCode, error_console, help_epilog, output_console, plural, write_json
 from palio.model.errors import PalioError
 from palio.model.moments import parse_span
+from palio.routing.overlay.settings import OverlayKind
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,16 +35,12 @@ EPILOG = help_epilog(
     "palio chaos --faults kill,split --seed 7",
     "palio chaos --overlay fixed --faults restart --rate 200 --data chaos-data",
 )
+_OVERLAYS = tuple([kind for kind in get_args(OverlayKind) if kind != "auto"])
 _MOST_BROKERS = 60
 _LONGEST = 3_600.0
 _SHORTEST_HEARTBEAT = 0.2
 _SHOWN_VIOLATIONS = 10
 _REFRESH = 0.2
-
-
-class WhichOverlay(Enum):
-    TREE = "tree"
-    FIXED = "fixed"
 
 
 class WrongChaos(PalioError):
@@ -62,7 +58,7 @@ def chaos(
         int | None, typer.Option(help="The same seed draws the same faults; printed in any case.")
     ] = None,
     brokers: Annotated[int, typer.Option(min=3, max=_MOST_BROKERS, help="How many brokers.")] = 15,
-    overlay: Annotated[WhichOverlay, typer.Option(help="How brokers are linked.")] = WhichOverlay.TREE,
+    overlay: Annotated[str, option("KIND", f"How brokers are linked: {', '.join(_OVERLAYS)}.")] = "tree",
     faults: Annotated[
         str, option("KINDS", f"What goes wrong, with commas between: {', '.join(FAULT_KINDS)}.")
     ] = ",".join(FAULT_KINDS),
@@ -71,7 +67,11 @@ def chaos(
         int | None, typer.Option(min=0, max=500, help="Durable subscriptions; by default one for each broker.")
     ] = None,
     heartbeat: Annotated[str, option("SPAN", "The heartbeat of brokers and clients.")] = "1s",
+    every: Annotated[str, option("SPAN", "How long it is between two faults, on average.")] = "4s",
     settle: Annotated[str, option("SPAN", "How long the network may take to be whole in the end.")] = "90s",
+    config: Annotated[
+        str | None, option("FILE", "Settings of all brokers, as for palio up, but for addresses and links.")
+    ] = None,
     report: Annotated[Path, option("FILE", "Where the page goes.")] = DEFAULT_CHAOS_REPORT,
     data: Annotated[
         Path | None, option("FOLDER", "Keep the data and logs of all brokers in this new folder.")
@@ -96,7 +96,7 @@ def chaos(
     options = _options(
         seed=seed, seconds=_span("for", seconds, 1.0, _LONGEST), brokers=brokers, durable=durable, rate=rate,
         overlay=overlay, faults=faults, heartbeat=_span("heartbeat", heartbeat, _SHORTEST_HEARTBEAT, 60.0),
-        settle=_span("settle", settle, 1.0, _LONGEST),
+        settle=_span("settle", settle, 1.0, _LONGEST), every=_span("every", every, 0.5, 600.0), config=config,
     )  # fmt: skip
     if data is not None and data.exists():
         raise WrongChaos("data", f"{data} is there already; name a folder that is not.")
@@ -116,10 +116,13 @@ def chaos(
 
 
 def _options(
-    *, seed: int | None, durable: int | None, overlay: WhichOverlay, faults: str, **more: Any
+    *, seed: int | None, durable: int | None, overlay: str, faults: str, config: str | None, **more: Any
 ) -> ChaosOptions:
-    from palio.cli.chaos.running import ChaosOptions  # noqa: PLC0415 (clients take their time to load)
+    from palio.broker.settings import load  # noqa: PLC0415 (it takes its time to load, as clients do)
+    from palio.cli.chaos.running import ChaosOptions  # noqa: PLC0415 (as above)
 
+    if overlay not in _OVERLAYS:
+        raise WrongChaos("overlay", f"There is no kind {overlay!r}; there are {', '.join(_OVERLAYS)}.")
     kinds: list[FaultKind] = []
     for word in filter(None, map(str.strip, faults.split(","))):
         known = next((kind for kind in FAULT_KINDS if kind == word), None)
@@ -133,15 +136,21 @@ def _options(
     seed = random.randrange(1_000_000) if seed is None else seed
     durable = more["brokers"] if durable is None else durable
     again = {
-        "seed": seed, "for": f"{more['seconds']:g}s", "brokers": more["brokers"], "overlay": overlay.value,
+        "seed": seed, "for": f"{more['seconds']:g}s", "brokers": more["brokers"], "overlay": overlay,
         "faults": ",".join(kinds), "rate": f"{more['rate']:g}", "durable": durable,
-        "heartbeat": f"{more['heartbeat']:g}s",
+        "heartbeat": f"{more['heartbeat']:g}s", "every": f"{more['every']:g}s",
     }  # fmt: skip
-    command = shlex.join(
-        ["palio", "chaos", *[word for key, value in again.items() for word in (f"--{key}", str(value))]]
-    )
+    if config is not None:
+        again["config"] = config
+        more["settings"] = load(config, environment={})
+    words = [word for key, value in again.items() for word in (f"--{key}", str(value))]
     return ChaosOptions(
-        seed=seed, durable=durable, overlay=overlay.value, faults=tuple(kinds), command=command, **more
+        seed=seed,
+        durable=durable,
+        overlay=cast(OverlayKind, overlay),
+        faults=tuple(kinds),
+        command=shlex.join(["palio", "chaos", *words]),
+        **more,
     )
 
 

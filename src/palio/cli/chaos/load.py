@@ -182,12 +182,13 @@ class Load:
     async def _ask_once(self, client: Client, number: int) -> None:
         self.requests["asked"] += 1
         try:
-            replies = await client.request({"ask": number}, timeout=_REPLY_WITHIN)
+            replies = await client.request({"ask": number}, timeout=_REPLY_WITHIN, again=True)
         except palio.PalioError as problem:
             self.requests[type(problem).__name__] += 1
         else:
             self.requests["replies"] += len(replies)
-            self.requests["complete" if replies.complete else "told what is missing"] += 1
+            how = "complete" if replies.complete else "told what is missing"
+            self.requests[how if replies.tries == 1 else f"{how}, at the second try"] += 1
 
     async def close(self) -> None:
         tasks = list(self._tasks)

@@ -14,7 +14,6 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -23,7 +22,7 @@ from palio.cli.chaos.proxy import LinkProxy, Passage
 from palio.cli.network.file import NetworkPlan, with_addresses
 from palio.cli.network.members import Member
 from palio.protocol.addresses import split_address
-from palio.routing.overlay.settings import OverlaySettings
+from palio.routing.overlay.settings import OverlayKind, OverlaySettings
 from palio.sim.shapes import draw
 
 # Neighbours that a broker has at the most: few, so that there are inner brokers whose death matters.
@@ -33,32 +32,40 @@ LOOK_EVERY = 5
 # Of how many brokers all others know from the beginning: one of them will be up.
 _JOINED = 3
 
-ChaosOverlay: TypeAlias = Literal["tree", "fixed"]
-
 
 class ChaosNetwork:
     """Brokers by their names, and what stands between them."""
 
     def __init__(
-        self, names: Sequence[str], folder: Path, *, overlay: ChaosOverlay, heartbeat: float, seed: int
+        self,
+        names: Sequence[str],
+        folder: Path,
+        *,
+        settings: Settings,
+        overlay: OverlayKind,
+        heartbeat: float,
+        seed: int,
     ) -> None:
+        """All brokers have these settings, but for what is their own, and for how they are linked."""
         self.names = tuple(names)
         self.members: dict[str, Member] = {}
         self._overlay = overlay
         self._seed = seed
         self._heartbeat = heartbeat
-        settings = {
-            name: Settings(
+        own = {
+            name: msgspec.structs.replace(
+                settings,
                 name=name,
                 listen="127.0.0.1:0",
                 http="off",
                 data=str(folder / name),
-                sync="normal",  # nothing that is done here cuts the power
+                store="",
                 heartbeat=heartbeat,
+                peers=(),
             )
             for name in names
         }
-        self._settings, self._reserved = with_addresses(NetworkPlan(settings, (), str(folder)))
+        self._settings, self._reserved = with_addresses(NetworkPlan(own, (), str(folder)))
         self._proxies: dict[str, LinkProxy] = {}
         self._cut: Counter[frozenset[str]] = Counter()  # pairs
         self._parted: list[frozenset[str]] = []
@@ -87,9 +94,10 @@ class ChaosNetwork:
             edges = draw("tree", len(self.names), Random(f"chaos links {self._seed}")).edges
             own = self.names.index(settings.name)
             peers = tuple([Peer(address[self.names[one]]) for one, other, _ in edges if other == own])
-            return msgspec.structs.replace(settings, peers=peers)
-        overlay = OverlaySettings(
-            kind="tree",
+            return msgspec.structs.replace(settings, peers=peers, overlay=OverlaySettings(kind="fixed"))
+        overlay = msgspec.structs.replace(
+            settings.overlay,
+            kind=self._overlay,
             join=tuple([address[name] for name in self.names[:_JOINED]]),
             degree=DEGREE,
             look_every=LOOK_EVERY * self._heartbeat,

@@ -18,10 +18,9 @@ FAULT_KINDS: tuple[FaultKind, ...] = get_args(FaultKind)
 # Whom a kill hits: brokers that are named; or, of the overlay as it is then, an inner broker, or the root.
 Target: TypeAlias = Literal["named", "inner", "root"]
 
-# How long it is calm before the first fault and after the last one, in the unit of time of a plan
-# (a second, as a rule); and how long it is between two faults, on average, beside what they take.
+# How long it is calm before the first fault and after the last one, in the unit of time of a plan: a second, as
+# a rule.
 CALM = 3.0
-_EVERY = 4.0
 # How many are killed at the same moment, now and then.
 _SEVERAL = 3
 _KILLS: tuple[tuple[Target, int], ...] = (("inner", 1), ("root", 1), ("named", _SEVERAL), ("named", 1))
@@ -48,9 +47,13 @@ def draw_plan(
     kinds: Sequence[FaultKind],
     *,
     heartbeat: float,
+    every: float,
     pace: float,
 ) -> list[PlannedFault]:
-    """Faults for so many seconds, in their order. Kinds take turns, each round in another order."""
+    """Faults for so many seconds, in their order. Kinds take turns, each round in another order.
+
+    Between two of them are `every` seconds on average, beside what they take; `pace` is the unit of all else.
+    """
     chance = Random(f"chaos {seed}")
     found: list[PlannedFault] = []
     round: list[FaultKind] = []
@@ -72,7 +75,7 @@ def draw_plan(
             )
         found.append(PlannedFault(len(found) + 1, kind, at, lasts, some, target, chance.randrange(1_000)))
         # Most are over before the next one begins; some are not.
-        at += lasts * chance.choice((0.5, 1.0, 1.0, 1.0)) + chance.uniform(0.5, 1.5) * _EVERY * pace
+        at += lasts * chance.choice((0.5, 1.0, 1.0, 1.0)) + chance.uniform(0.5, 1.5) * every
         if kind == "restart":
             at += len(some) * pace
     return found

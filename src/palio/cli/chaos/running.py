@@ -19,9 +19,10 @@ from typing import Any
 
 import msgspec
 
+from palio.broker.settings import Settings
 from palio.cli.brokers.hosting import CannotStart
 from palio.cli.chaos.load import Load
-from palio.cli.chaos.network import LOOK_EVERY, ChaosNetwork, ChaosOverlay
+from palio.cli.chaos.network import LOOK_EVERY, ChaosNetwork
 from palio.cli.chaos.oracle import ChaosOracle
 from palio.cli.chaos.plan import CALM, FaultKind, PlannedFault, draw_plan
 from palio.cli.chaos.record import (
@@ -37,6 +38,7 @@ from palio.client import Client
 from palio.model.errors import PalioError
 from palio.protocol.addresses import SCHEME
 from palio.protocol.heartbeat import SILENCES
+from palio.routing.overlay.settings import OverlayKind
 
 # Seconds between two looks at how far behind durable subscriptions are.
 _LOOK_EVERY = 0.25
@@ -63,11 +65,14 @@ class ChaosOptions(msgspec.Struct, frozen=True, kw_only=True):
     brokers: int
     durable: int
     rate: float
-    overlay: ChaosOverlay
+    overlay: OverlayKind
     faults: tuple[FaultKind, ...]
     heartbeat: float
+    every: float  # between two faults, on average, beside what they take
     settle: float
     command: str
+    # Nothing that is done here cuts the power.
+    settings: Settings = Settings(sync="normal")
     pace: float = 1.0  # the unit of time by which the plan is drawn, in seconds
 
 
@@ -84,11 +89,17 @@ class ChaosRun:
             options.seconds,
             options.faults,
             heartbeat=options.heartbeat,
+            every=options.every,
             pace=options.pace,
         )
         self.oracle = ChaosOracle(late=options.pace)
         self.network = ChaosNetwork(
-            self.names, folder, overlay=options.overlay, heartbeat=options.heartbeat, seed=options.seed
+            self.names,
+            folder,
+            settings=options.settings,
+            overlay=options.overlay,
+            heartbeat=options.heartbeat,
+            seed=options.seed,
         )
         self.load: Load | None = None
         self.record = ChaosRecord(
@@ -326,8 +337,9 @@ class ChaosRun:
         lag = max([taker.lag(self.now) for taker in behind], default=0.0)
         wrong = ", ".join(self.doing.values()) or "all is well"
         return (
-            f"{self.now:.0f} s of {self.options.seconds:.0f}  {counts['confirmed']:,} confirmed  "
-            f"{counts['delivered']:,} delivered  {len(behind)} behind by {lag:.1f} s  "
+            f"{self.now:.0f} s of {max(self.now, self.options.seconds):.0f}  "
+            f"{counts['confirmed']:,} confirmed  {counts['delivered']:,} delivered  "
+            f"{len(behind)} behind by {lag:.1f} s  "
             f"{counts['violations']:,} promises broken  {wrong}"
         )
 

@@ -33,6 +33,7 @@ def request(
     server: Server = None,
     timeout: Annotated[str, option("SPAN", "How long to wait for replies.", "--timeout", "-t")] = "5s",
     expect: Annotated[int | None, typer.Option(min=1, help="So many replies are enough.")] = None,
+    again: Annotated[bool, flag("--again", "Ask once more if the network has changed meanwhile.")] = False,
     quiet: Annotated[bool, flag("--quiet", "No summary.", "-q")] = False,
 ) -> None:
     """Ask everybody who takes this event, and show their replies as JSON lines.
@@ -41,7 +42,7 @@ def request(
     0 if there was a reply, else with 1.
     """
     question = from_document(parse_event(event))
-    replies, missing = run(_request(server, question, parse_span(timeout), expect))
+    replies, missing = run(_request(server, question, parse_span(timeout), expect, again=again))
     if not quiet:
         late = f", {missing:,} did not answer in time" if missing else ""
         counted = plural(replies, "replie") if replies != 1 else "1 reply"
@@ -51,10 +52,10 @@ def request(
 
 
 async def _request(
-    server: str | None, question: Notification, timeout: float, expect: int | None
+    server: str | None, question: Notification, timeout: float, expect: int | None, *, again: bool
 ) -> tuple[int, int]:
     async with connected(server) as client:
-        replies = client.request(question, timeout=timeout, expect=expect)
+        replies = client.request(question, timeout=timeout, expect=expect, again=again)
         async for reply in replies:
             write_json(jsontext.read(reply.to_json()))
         return len(replies), replies.missing
