@@ -35,8 +35,9 @@ import fcntl
 import os
 import sqlite3
 import sys
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from functools import lru_cache, partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -66,25 +67,28 @@ BUSY_SECONDS = 5.0  # somebody looks into the file with another tool
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ESTALE)
 
 # Rows that one statement takes. Each statement lets go of the interpreter once, and has to wait for it again
-# where the broker is busy: so few large ones. Numbers that halve give few texts, each prepared once.
+# where the broker is busy, up to half a millisecond: so one for all rows of a table, filled up with rows that
+# count for nothing to one of few sizes. That gives few texts, each prepared once.
 MOST_ROWS = 512
+_SIZES = tuple([size for power in range(2, 10) for size in (1 << power, 3 << power >> 1) if size <= MOST_ROWS])
+# Statements that stay prepared: for each of some ten kinds there is one of each of these sizes.
+_PREPARED = 256
 
 _text = partial(str, encoding="utf-8", errors="replace")
 
 # Whatever fails, all of the transaction is undone: so SQLite need not note, in a file of its own for each
 # statement, how to undo that alone (`OR FAIL`).
-_APPEND = "INSERT OR FAIL INTO palio_journal (broker, sequence, time, publisher, id, body, checksum) VALUES "
-_APPEND_LAST = _APPEND.replace("checksum)", "checksum, chain)")
-_LOG = f"INSERT OR FAIL INTO palio_operations ({', '.join(operations.columns.keys())}) VALUES "
-_SPOOL = "INSERT OR FAIL INTO palio_spool (subscription, delivery, attempts, envelope, checksum) VALUES "
-_PUT = "INSERT INTO {} (subscription, delivery, attempts, envelope, checksum) VALUES "
+_APPEND = "INSERT OR FAIL INTO palio_journal (broker, sequence, time, publisher, id, body, checksum, chain) "
+_LOG = f"INSERT OR FAIL INTO palio_operations ({', '.join(operations.columns.keys())}) "
+_SPOOL = "INSERT OR FAIL INTO palio_spool (subscription, delivery, attempts, envelope, checksum) "
+_PUT = "INSERT INTO {} (subscription, delivery, attempts, envelope, checksum) "
 _IN_PLACE = (
     " ON CONFLICT (subscription, delivery) DO UPDATE "
     "SET attempts = excluded.attempts, envelope = excluded.envelope, checksum = excluded.checksum"
 )
-_RECORD = "INSERT OR FAIL INTO palio_records (broker, kind, key, value) VALUES "
+_RECORD = "INSERT OR FAIL INTO palio_records (broker, kind, key, value) "
 _RECORD_BEFORE = "DELETE FROM palio_records WHERE broker = ? AND kind = ? AND key IN "
-_SHARE = "INSERT OR FAIL INTO palio_letters (broker, letter, envelope, checksum) VALUES "
+_SHARE = "INSERT OR FAIL INTO palio_letters (broker, letter, envelope, checksum) "
 _UNSHARE = "DELETE FROM palio_letters WHERE broker = ? AND letter IN "
 _DROP = "DELETE FROM {} WHERE subscription = ? AND delivery IN "
 
@@ -103,9 +107,8 @@ class Sqlite(Backend):
             self._make_file()
         elif not self.path.exists():
             raise StoreUnavailable(self.store, "There is no such file.")
-        self.engine = create_engine(
-            url, poolclass=NullPool, connect_args={"check_same_thread": False, "timeout": BUSY_SECONDS}
-        )
+        how = {"check_same_thread": False, "timeout": BUSY_SECONDS, "cached_statements": _PREPARED}
+        self.engine = create_engine(url, poolclass=NullPool, connect_args=how)
 
         @event.listens_for(self.engine, "connect")
         def connected(connection: sqlite3.Connection, record: Any) -> None:
@@ -243,8 +246,7 @@ class Sqlite(Backend):
         return changed
 
     def append(self, connection: Connection, rows: Rows, chain: int) -> None:
-        _insert(connection, _APPEND, rows[:-1])
-        _insert(connection, _APPEND_LAST, [(*rows[-1], chain)])
+        _insert(connection, _APPEND, [*[(*row, None) for row in rows[:-1]], (*rows[-1], chain)])
 
     def log(self, connection: Connection, rows: Rows) -> None:
         _insert(connection, _LOG, rows)
@@ -299,9 +301,16 @@ def _holders(kind: str, inode: int) -> list[int]:
 def _insert(connection: Connection, into: str, rows: Rows, then: str = "") -> None:
     execute = _executed(connection)
     for part in _parts(list(rows)):
-        marks = f"({', '.join('?' * len(part[0]))})"
-        text = into + ", ".join([marks] * len(part)) + then
-        execute(text, tuple(chain.from_iterable(part)))
+        columns, size = len(part[0]), _size(len(part))
+        nothing = (None,) * (columns * (size - len(part)))
+        execute(_inserting(into, columns, size, then), (*chain.from_iterable(part), *nothing))
+
+
+@lru_cache(maxsize=_PREPARED)
+def _inserting(into: str, columns: int, size: int, then: str) -> str:
+    """A statement that takes so many rows, of which those that begin with NULL count for nothing."""
+    values = "VALUES " + ", ".join([f"({', '.join('?' * columns)})"] * size)
+    return into + (values if size == 1 else f"SELECT * FROM ({values}) WHERE column1 IS NOT NULL") + then
 
 
 def _executed(connection: Connection) -> Callable[[str, tuple[Any, ...]], object]:
@@ -314,14 +323,16 @@ def _executed(connection: Connection) -> Callable[[str, tuple[Any, ...]], object
 def _delete(connection: Connection, statement: str, owner: tuple[Any, ...], keys: list[Any]) -> None:
     execute = _executed(connection)
     for part in _parts(keys):
-        marks = f"({', '.join('?' * len(part))})"
-        execute(statement + marks, (*owner, *part))
+        more = _size(len(part)) - len(part)
+        marks = ", ".join("?" * (len(part) + more))
+        execute(f"{statement}({marks})", (*owner, *part, *part[-1:] * more))
 
 
 def _parts(rows: list[Any]) -> Iterator[list[Any]]:
-    """In parts whose sizes are powers of two."""
-    at = 0
-    while at < len(rows):
-        size = min(MOST_ROWS, 1 << (len(rows) - at).bit_length() - 1)
-        yield rows[at : at + size]
-        at += size
+    """What one statement takes each."""
+    return (rows[at : at + MOST_ROWS] for at in range(0, len(rows), MOST_ROWS))
+
+
+def _size(rows: int) -> int:
+    """The number of rows that a statement has which is to take so many."""
+    return 1 if rows == 1 else _SIZES[bisect_left(_SIZES, rows)]

@@ -31,7 +31,6 @@ class Service:
         # What the router hands over at once
         self.leaving = Leaving(parts, recovered.facts, around.neighbours, parts.tick)
         self.publish = self.leaving.publish
-        self.settle = parts.spooling.settle
         self.wave_ended = parts.going_live.wave_ended
         self.link_gained = parts.membership.link_gained
         self.handlers: dict[type, Callable[[str, Any], None]] = {
@@ -109,6 +108,11 @@ class Service:
                 self.parts.tick.set()
             if self.leaving.is_under_way:
                 self.parts.tick.set()
+
+    def settle(self) -> None:
+        """Handles together what has come since: events on disk, and what they bring to subscriptions."""
+        self.parts.appending.settle()
+        self.parts.spooling.settle()
 
     def only_delivers(self, message: StoreMessage) -> bool:
         """Whether it completes what was published here, or was written of deliveries: no more follows from it

@@ -1,9 +1,16 @@
-"""Appending: what is published here is journaled, and when it is on disk it is confirmed and forwarded."""
+"""Appending: what is published here is journaled, and when it is on disk it is confirmed and forwarded.
+
+1. What was published by several at the same time comes on disk together, write after write. It is confirmed and
+   forwarded together, too, as far as nothing else of the store comes in between: in the order of its sequences,
+   so many events at a time, and before whatever handles it is over (`settle`).
+2. A write that fails, or of anything else, is handled when all before it are.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Final
 
 from palio.protocol.envelope import Envelope
 from palio.protocol.requests import Published, Refused
@@ -11,6 +18,9 @@ from palio.routing.durable.alarm import Alarm
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.origin.journal import OriginJournal, PublishedInVain
 from palio.routing.occurrences import Failed, PublishPart, Stored
+
+# Events that are matched and forwarded together: more saves no more, and others wait meanwhile.
+TOGETHER: Final = 64
 
 
 @dataclass(eq=False, repr=False)
@@ -21,6 +31,7 @@ class Appending:
     _journal: OriginJournal
     _tick: Alarm
     _send_on: Callable[[tuple[Envelope, ...]], None]
+    _arrived: list[Envelope] = field(default_factory=list, init=False)  # on disk, and not forwarded yet
 
     def publish(self, session: str, message: PublishPart) -> None:
         """Journals notifications that were published here."""
@@ -39,17 +50,28 @@ class Appending:
         self._journal.parts.pop(session, None)
 
     def stored(self, message: Stored) -> None:
-        """Handles a completed write; if it is of something published here, confirms it and forwards it."""
+        """Handles a completed write; what was published here is confirmed and forwarded by `settle`."""
         if self._journal.is_appending(message.token):
             envelopes = self._journal.appended(message.token)
+            if len(self._arrived) + len(envelopes) > TOGETHER:
+                self.settle()
+            self._arrived += envelopes
+        else:
+            self.settle()
+        self._desk.completed(message.token)
+
+    def settle(self) -> None:
+        """Confirms and forwards what has come on disk."""
+        if self._arrived:
+            envelopes, self._arrived = tuple(self._arrived), []
             self._confirm()
             self._send_on(envelopes)
             if self._journal.readers or self._desk.settings.keep:
                 self._tick.set()
-        self._desk.completed(message.token)
 
     def failed(self, message: Failed) -> None:
         """Handles a failed write; if it is of something published here, refuses it."""
+        self.settle()
         if self._journal.is_appending(message.token):
             for request in self._journal.failed(message.token, message.reason):
                 self._refuse(request.session, request.number, message.reason)
