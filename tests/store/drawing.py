@@ -47,7 +47,7 @@ def draw_notification(choose: random.Random) -> Notification:
         id=choose.choice([None, "".join(choose.choices("ab\0\\'", k=choose.randint(1, 3)))]),
         priority=choose.randint(0, 9),
         lifetime=choose.choice([None, choose.randint(1, 100)]),
-        payload=choose.choice([None, b"\0\xff" * choose.randint(0, 9)]),
+        payload=choose.choice([None, b"\0\xff" * choose.choice([*range(10), *[600] * 10])]),
     )
 
 
@@ -63,15 +63,17 @@ def draw_envelope(choose: random.Random) -> Envelope:
     )
 
 
-def draw_letters(choose: random.Random, most: int) -> tuple[tuple[int, int, Envelope], ...]:
-    return tuple(
-        (
-            choose.randint(1, 12),
-            choose.randint(0, 3),
-            choose.choice(SHARED) if choose.random() < 0.5 else draw_envelope(choose),
-        )
-        for _ in range(choose.randint(0, most))
-    )
+def draw_letters(
+    choose: random.Random, most: int, appended: Sequence[Envelope]
+) -> tuple[tuple[int, int, Envelope], ...]:
+    """Half of them are events of the journal, where there are any, as they are forwarded from there."""
+
+    def drawn() -> Envelope:
+        if appended and choose.random() < 0.5:
+            return msgspec.structs.replace(choose.choice(appended), epoch=choose.choice([0, 7, 7, 7]))
+        return choose.choice(SHARED) if choose.random() < 0.5 else draw_envelope(choose)
+
+    return tuple((choose.randint(1, 12), choose.randint(0, 3), drawn()) for _ in range(choose.randint(0, most)))
 
 
 def draw_failures(choose: random.Random) -> FailuresOf:
@@ -101,7 +103,7 @@ def draw_gaps(choose: random.Random) -> tuple[JournalGap, ...] | None:
     )
 
 
-def draw_spool(choose: random.Random, token: int) -> Spool:
+def draw_spool(choose: random.Random, token: int, appended: Sequence[Envelope]) -> Spool:
     subscribed: dict[str, Any] = {}
     if choose.random() < 0.5:
         subscribed = {
@@ -119,8 +121,8 @@ def draw_spool(choose: random.Random, token: int) -> Spool:
         choose.choice(NAMES),
         **subscribed,
         next_delivery=choose.choice([1, 1, 5, 20]),
-        add=draw_letters(choose, 3),
-        dead=draw_letters(choose, 2),
+        add=draw_letters(choose, 3, appended),
+        dead=draw_letters(choose, 2, appended),
         remove=tuple(choose.randint(1, 12) for _ in range(choose.randint(0, 3))),
         failures=draw_failures(choose),
         position=tuple((origin, choose.randint(0, 99)) for origin in origins),
@@ -143,6 +145,7 @@ def draw_records(choose: random.Random) -> tuple[KeyedRecord, ...]:
 def draw_effects(choose: random.Random, count: int) -> Iterator[StoreEffect]:
     """Now and then there is an append that does not follow. Clocks may be set back."""
     head, time = 0, 1_000.0
+    appended: list[Envelope] = []
     for token in range(1, count + 1):
         match choose.choice(KINDS):
             case "append":
@@ -151,11 +154,13 @@ def draw_effects(choose: random.Random, count: int) -> Iterator[StoreEffect]:
                 time += choose.randint(-5, 20)
                 envelopes = [Envelope("b", head + gap + n, time, 0, "b", one) for n, one in enumerate(some, 1)]
                 yield Append(token, tuple(envelopes), choose.choice(NAMES), draw_records(choose))
-                head += 0 if gap else len(some)
+                if not gap:
+                    head += len(some)
+                    appended = [*appended, *envelopes][-9:]
             case "records":
                 yield Append(token, (), "", draw_records(choose))
             case "spool":
-                yield draw_spool(choose, token)
+                yield draw_spool(choose, token, appended)
             case "read":
                 after = choose.randint(0, head + 2)
                 upto, since = after + choose.randint(0, 20), choose.choice([0.0, time - 20, time + 1])

@@ -68,21 +68,25 @@ def put_letter(connection: Connection, table: Table, row: Row[Any], owner: Owner
 
 
 def _with_shared(connection: Connection, broker: int, content: dict[str, list[dict[str, Any]]]) -> None:
-    """Adds copies of the letters that deliveries share with others, who may still wait for them."""
-    numbers = []
+    """Adds copies of the letters that deliveries share with others, who may still wait for them; and of events
+    of the journal.
+    """
+    numbers: list[int | None] = []
     for row in content.get(schema.spool.name, ()):
         with suppress(msgspec.DecodeError, TypeError):
             numbers.append(shared_number(row["envelope"]))
-    table = schema.letters
-    shared = [
-        _plain(found)
-        for number in sorted({number for number in numbers if number is not None})
-        for found in connection.execute(
-            table.select().where(table.c.broker == broker, table.c.letter == number)
-        )
-    ]
-    if shared:
-        content[table.name] = shared
+    named = sorted({number for number in numbers if number is not None})
+    for table, column, places in (
+        (schema.letters, schema.letters.c.letter, [number for number in named if number > 0]),
+        (schema.journal, schema.journal.c.sequence, [-number for number in named if number < 0]),
+    ):
+        shared = [
+            _plain(found)
+            for place in places
+            for found in connection.execute(table.select().where(table.c.broker == broker, column == place))
+        ]
+        if shared:
+            content[table.name] = shared
 
 
 def put_event(connection: Connection, broker: int, origin: str, sequence: int, reason: str) -> bool:

@@ -1,21 +1,27 @@
-"""Shared letters: what several subscriptions wait for lies in the store once, and not in each of their spools.
+"""Shared letters: what lies in the store already, or is waited for by several, lies there once.
 
-An event that many durable subscriptions want is one row of `palio_letters`; what a delivery in a spool keeps is
-the number of that row instead of the letter itself. With the last of these deliveries the row goes, in the same
-transaction. What only one subscription waits for, or is so small that the row would cost more, is kept where it
-was: in the spool.
+An event that was published here is in the journal; one from elsewhere that many durable subscriptions want is
+one row of `palio_letters`. What a delivery in a spool keeps is the number of that row instead of the letter
+itself, or the sequence of the event and the epoch in which it was forwarded. With the last of these deliveries a
+row of `palio_letters` goes, in the same transaction. What is small, or from elsewhere and waited for by one
+subscription, is kept in the spool: a row would cost more.
 
 1. A number in a spool is that of a row that is there: both are written together, and the row is deleted with
    the last delivery that names it.
 2. A row that no delivery names is not there, but for a crash of an earlier version: recovery deletes it.
 3. A dead letter keeps its letter itself, with why it was given up; so does a delivery that has failed before.
+4. An event is looked for in the journal by its sequence and its time, among those that this life of the broker
+   has appended: a disk that came back older gives sequences again.
+5. An event is not deleted from the journal while a delivery names it: with what is swept (`sweeping`) it
+   becomes a row of `palio_letters`, in the same transaction. So no delivery keeps the journal from being swept.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
-from typing import TypeAlias
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from itertools import chain, islice
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -23,10 +29,14 @@ from palio.protocol.envelope import Envelope
 from palio.store.checksums import checksum
 from palio.store.records import encode_envelope
 
-# How many bytes it has to save: a row that is shared is written and deleted once more.
+# How many bytes it has to save: a row that is shared is written and deleted once more, and an event of the
+# journal that a delivery names is looked for when it is swept.
 WORTH_SHARING = 1_000
+# Events of the journal that a new delivery may name: most are spooled as soon as they are on disk.
+_RECENT: Final = 8_192
 
 SHARED_LETTER_MISSING = "The letter that it shares with others is not there."
+EVENT_MISSING = "The event of the journal that it is about is not there."
 
 # Of a spool: subscription, delivery, attempts, and the envelope, or the bytes of a letter; as it is on disk,
 # the bytes of either or of the number of a shared letter, with a checksum.
@@ -35,13 +45,28 @@ SpoolRow: TypeAlias = tuple[int, int, int, bytes, int]
 LetterRow: TypeAlias = tuple[int, int, bytes, int]  # broker, letter, its bytes, checksum
 DeliveryKey: TypeAlias = tuple[int, int]  # subscription, delivery
 
-_encode_number = msgspec.msgpack.Encoder().encode
+_encode_number = _encode_event = msgspec.msgpack.Encoder().encode
 _read_number = msgspec.msgpack.Decoder(int).decode
 _LETTERS = range(0x90, 0xA0)  # with what a letter begins: it is a short array
+_NAMES_EVENT = 0x92  # one of two numbers, and so no letter
+
+
+class NamedEvent(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What a row of a spool has that names an event of the journal."""
+
+    sequence: int
+    epoch: int
+
+
+read_event = msgspec.msgpack.Decoder(NamedEvent).decode
 
 
 def shared_number(data: bytes) -> int | None:
-    """The number of a shared letter, if a spool's row has that. Raises `msgspec.DecodeError` and TypeError."""
+    """The number of a shared letter, if a spool's row has that; below zero it is the sequence of an event of
+    the journal. Raises `msgspec.DecodeError` and TypeError.
+    """
+    if data and data[0] == _NAMES_EVENT:
+        return -read_event(data).sequence
     return None if data and data[0] in _LETTERS else _read_number(data)
 
 
@@ -52,9 +77,13 @@ class SharedLetters:
         self.of: dict[DeliveryKey, int] = {}
         self.counts: Counter[int] = Counter()  # how many deliveries name each
         self.last = 0  # the largest number that was given
+        self.epochs: dict[int, int] = {}  # of events that are named, by sequence
+        self.times: dict[int, float] = {}  # of events that were appended, the large ones among the last
 
-    def add(self, key: DeliveryKey, letter: int) -> None:
-        """A delivery that was found on disk."""
+    def add(self, key: DeliveryKey, letter: int, epoch: int = 0) -> None:
+        """A delivery that was found on disk, of a letter, or of an event that was forwarded in an epoch."""
+        if letter < 0:
+            self.epochs[-letter] = epoch
         self.of[key] = letter
         self.counts[letter] += 1
         self.last = max(self.last, letter)
@@ -63,26 +92,53 @@ class SharedLetters:
 class LetterChanges:
     """What a transaction changes of them: nothing of it counts before it is `committed`."""
 
-    def __init__(self, shared: SharedLetters, broker: int) -> None:
+    def __init__(self, shared: SharedLetters, broker: int, name: str) -> None:
         self._shared = shared
         self._broker = broker
+        self._name = name
+        self._epochs: dict[int, int] = {}
+        self._times: dict[int, float] = {}
         self._of: dict[DeliveryKey, int] = {}  # 0: none any more
         self._counts: dict[int, int] = {}
         self._last = shared.last
         self.bytes = 0  # of what was written
 
-    def written(self, rows: Sequence[Unwritten]) -> tuple[list[SpoolRow], list[LetterRow]]:
-        """New deliveries as rows of a spool, and the rows of the letters that they share."""
+    def appended(self, sequence: int, time: float) -> None:
+        """A large event is in the journal."""
+        self._times[sequence] = time
+
+    def _is_in_journal(self, envelope: Envelope, trimmed: int) -> bool:
+        """Whether an event is there, and will be (4); all who name it do so in the same epoch."""
+        sequence = envelope.sequence
+        if envelope.origin != self._name or sequence <= trimmed or envelope.hops:
+            return False
+        if self._count(-sequence) and self.epoch_of(sequence) != envelope.epoch:
+            return False
+        time = self._times.get(sequence)
+        return (self._shared.times.get(sequence) if time is None else time) == envelope.time
+
+    def written(self, rows: Sequence[Unwritten], trimmed: int) -> tuple[list[SpoolRow], list[LetterRow]]:
+        """New deliveries as rows of a spool, and the rows of the letters that they share. Of the journal, what
+        was trimmed may go.
+        """
         copies = Counter([id(row[3]) for row in rows])
         known: dict[int, tuple[bytes, int]] = {}  # what a row has, and the number if it shares that
         of, spool, letters = self._of, [], []
         for subscription, delivery, attempts, envelope in rows:
             found = known.get(id(envelope))
             if found is None:
-                data = envelope if type(envelope) is bytes else encode_envelope(envelope)
                 several, letter = copies[id(envelope)], 0
+                if isinstance(envelope, bytes):
+                    data = envelope
+                elif self._is_in_journal(envelope, trimmed):
+                    sequence, letter = envelope.sequence, -envelope.sequence
+                    self._counts[letter] = self._count(letter) + several
+                    self._epochs[sequence] = envelope.epoch
+                    data = _encode_event(NamedEvent(sequence, envelope.epoch))
+                else:
+                    data = encode_envelope(envelope)
                 self.bytes += len(data)
-                if (several - 1) * len(data) >= WORTH_SHARING:
+                if not letter and (several - 1) * len(data) >= WORTH_SHARING:
                     letter = self._last = self._last + 1
                     letters.append((self._broker, letter, data, checksum(data, letter)))
                     self._counts[letter] = several
@@ -102,7 +158,7 @@ class LetterChanges:
 
     def release(self, keys: Sequence[DeliveryKey]) -> list[int]:
         """The shared letters that nobody waits for any more when these deliveries are gone, or written anew."""
-        gone, of, shared, counts = [], self._of, self._shared, self._counts
+        gone, of, shared = [], self._of, self._shared
         if not of and not shared.of:
             return []
         for key in keys:
@@ -111,11 +167,43 @@ class LetterChanges:
                 letter = shared.of.get(key)
             if letter:
                 of[key] = 0
-                left = counts.get(letter)
-                left = counts[letter] = (shared.counts[letter] if left is None else left) - 1
-                if not left:
+                left = self._counts[letter] = self._count(letter) - 1
+                if not left and letter > 0:
                     gone.append(letter)
         return gone
+
+    def _count(self, letter: int) -> int:
+        left = self._counts.get(letter)
+        return self._shared.counts[letter] if left is None else left
+
+    def epoch_of(self, sequence: int) -> int:
+        """The epoch in which an event was forwarded that deliveries name."""
+        known = self._epochs.get(sequence)
+        return self._shared.epochs.get(sequence, 0) if known is None else known
+
+    def waited_for(self, upto: int) -> Mapping[int, list[DeliveryKey]]:
+        """The events of the journal up to a sequence that deliveries name, by sequence."""
+        found: dict[int, list[DeliveryKey]] = defaultdict(list)
+        if any(-upto <= letter < 0 for letter in chain(self._shared.counts, self._counts)):
+            for key, letter in {**self._shared.of, **self._of}.items():
+                if -upto <= letter < 0:
+                    found[-letter].append(key)
+        return found
+
+    def moved(
+        self, sequence: int, keys: Sequence[DeliveryKey], data: bytes
+    ) -> tuple[LetterRow, list[dict[str, Any]]]:
+        """An event of the journal as the row of a letter, and those of the deliveries that named it (5)."""
+        letter = self._last = self._last + 1
+        self._counts[letter], self._counts[-sequence] = len(keys), 0
+        self._of |= dict.fromkeys(keys, letter)
+        self.bytes += len(data)
+        number = _encode_number(letter)
+        named = [
+            {"subscription": one, "delivery": place, "envelope": number, "checksum": checksum(number, place)}
+            for one, place in keys
+        ]
+        return (self._broker, letter, data, checksum(data, letter)), named
 
     def committed(self) -> None:
         """It is on disk."""
@@ -125,9 +213,15 @@ class LetterChanges:
                 shared.of[key] = letter
             else:
                 shared.of.pop(key, None)
+        shared.epochs |= self._epochs
         for letter, count in self._counts.items():
             if count:
                 shared.counts[letter] = count
             else:
                 shared.counts.pop(letter, None)
+                shared.epochs.pop(-letter, None)
         shared.last = self._last
+        if self._times:
+            shared.times |= self._times
+            for sequence in list(islice(shared.times, max(0, len(shared.times) - _RECENT))):
+                del shared.times[sequence]

@@ -45,6 +45,7 @@ _SELECTED = (
 )
 _ROWS = text(_SELECTED.format("sequence, time, publisher, body, checksum"))
 _STORED = text(_SELECTED.format("sequence, time, publisher, id, body, checksum"))
+_EVENT = text("SELECT time, body, checksum FROM palio_journal WHERE broker = :broker AND sequence = :sequence")
 Row: TypeAlias = tuple[int, float, str, bytes, int | None]
 # As it lies there: sequence, time, publisher, id, body, checksum; `records.from_column` gives back the texts.
 StoredRow: TypeAlias = tuple[int, float, str, str | None, bytes, int | None]
@@ -137,6 +138,18 @@ class JournalSelection:
             for (sequence, time, publisher, _, _), body, found in zip(rows, bodies, matched, strict=True)
             if found
         ]
+
+
+def event_in(connection: Connection, broker: int, name: str, sequence: int) -> Envelope | str | None:
+    """An event of a journal, as it was published; why it cannot be read; or None if it is not there."""
+    found = connection.execute(_EVENT, {"broker": broker, "sequence": sequence}).first()
+    if found is None:
+        return None
+    reason = problem_of(sequence, found.body, found.checksum)
+    if reason is not None:
+        return reason
+    notification = Notification.of_body(decode_body(found.body))
+    return Envelope(name, sequence, found.time, 0, name, notification)
 
 
 def read(

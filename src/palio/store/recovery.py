@@ -26,8 +26,9 @@ from palio.store import aside, keyed, schema
 from palio.store.backend import Backend
 from palio.store.checksums import WRONG_CHECKSUM, is_intact
 from palio.store.errors import StoreCorrupt, sentence
-from palio.store.letters import SHARED_LETTER_MISSING, SharedLetters, shared_number
+from palio.store.letters import EVENT_MISSING, SHARED_LETTER_MISSING, SharedLetters, read_event, shared_number
 from palio.store.operations import standing_of
+from palio.store.reading import event_in
 from palio.store.records import (
     decode_gaps,
     decode_letter,
@@ -163,7 +164,7 @@ def _recover(
         if row.lineage is not None:
             lineages[row.subscription][from_column(row.origin)] = decode_lineage(row.lineage)
     failures: dict[int, dict[int, Failures]] = defaultdict(dict)
-    reading = _LetterReading(connection, number)
+    reading = _LetterReading(connection, number, standing.name)
     spool, damaged = _letters(connection, schema.spool, (number, names), failures, reading)
     dead, _ = _letters(connection, schema.dead, (number, names), failures, reading)
     reading.drop_unnamed()
@@ -243,9 +244,10 @@ def _filter_of(connection: Connection, row: Row[Any]) -> Filter:
 class _LetterReading:
     """Reads letters of a broker, each once however many deliveries share it."""
 
-    def __init__(self, connection: Connection, broker: int) -> None:
+    def __init__(self, connection: Connection, broker: int, name: str) -> None:
         self._connection = connection
         self._broker = broker
+        self._name = name
         table = schema.letters
         rows = connection.execute(table.select().where(table.c.broker == broker))
         self._found = {row.letter: row for row in rows}
@@ -259,6 +261,8 @@ class _LetterReading:
             return WRONG_CHECKSUM
         try:
             letter = shared_number(row.envelope)
+            if letter is not None and letter < 0:
+                return self._read_event(row)
             key = bytes(row.envelope) if letter is None else letter
             if key not in self._known:
                 if letter is not None:
@@ -273,6 +277,17 @@ class _LetterReading:
             return sentence(problem)
         if letter is not None:
             self.shared.add((row.subscription, row.delivery), letter)
+        return self._known[key]
+
+    def _read_event(self, row: Row[Any]) -> tuple[Envelope, Failures] | str:
+        """What a delivery names in the journal. Raises `msgspec.DecodeError`."""
+        key, named = bytes(row.envelope), read_event(row.envelope)
+        if key not in self._known:
+            event = event_in(self._connection, self._broker, self._name, named.sequence)
+            if not isinstance(event, Envelope):
+                return event or EVENT_MISSING
+            self._known[key] = msgspec.structs.replace(event, epoch=named.epoch), ()
+        self.shared.add((row.subscription, row.delivery), -named.sequence, named.epoch)
         return self._known[key]
 
     def drop_unnamed(self) -> None:

@@ -169,7 +169,7 @@ def _letters(name: str) -> Table:
 spool = _letters("palio_spool")
 dead = _letters("palio_dead")
 
-# What several deliveries share (`letters`): of these the spool has the number.
+# What several deliveries share (`letters`): of these the spool has the number; of events of the journal too.
 letters = Table(
     "palio_letters",
     metadata,
@@ -325,6 +325,10 @@ def _add_letters(connection: Connection) -> None:
     letters.create(connection)
 
 
+def _name_events(connection: Connection) -> None:
+    """Version 12: deliveries name events of the journal, which no earlier version finds there."""
+
+
 # The step at index i leads from version i + 1 to the next.
 Step = Callable[[Connection], None]
 MIGRATIONS: tuple[Step, ...] = (
@@ -338,6 +342,7 @@ MIGRATIONS: tuple[Step, ...] = (
     _add_checksums,
     _add_operations,
     _add_letters,
+    _name_events,
 )
 VERSION = len(MIGRATIONS) + 1
 

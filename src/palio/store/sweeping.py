@@ -2,7 +2,8 @@
 
 A long delete would let every publish wait. Each group of writes therefore takes a few of the rows with it that
 are nobody's any more, at least as many as it adds, and an idle writer takes the rest. The ids of what is
-deleted stay as long as the same could be published again.
+deleted stay as long as the same could be published again, and what deliveries name of it becomes letters
+(`letters`, 5).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from sqlalchemy import Connection, text
 
 from palio.store import schema
-from palio.store.transaction import StoreStanding
+from palio.store.transaction import StoreStanding, Transaction
 
 # Rows that are deleted at a time: some milliseconds.
 MIN_SWEPT = 1_000
@@ -28,12 +29,17 @@ _FORGET_SPANS = text("DELETE FROM palio_spans WHERE broker = :broker AND span < 
 
 
 def sweep(
-    connection: Connection, standing: StoreStanding, trimmed: int, retention: float, rows: int = MIN_SWEPT
+    connection: Connection,
+    standing: StoreStanding,
+    transaction: Transaction,
+    retention: float,
+    rows: int = MIN_SWEPT,
 ) -> int:
-    """Delete some rows that were trimmed. Returns up to where none are left."""
-    upto = min(trimmed, standing.swept + rows)
+    """Delete some rows that were trimmed, in a transaction. Returns up to where none are left."""
+    upto = min(transaction.trimmed, standing.swept + rows)
     if upto <= standing.swept:
         return standing.swept
+    transaction.keep_letters(upto)
     which = {
         "broker": standing.broker,
         "swept": standing.swept,

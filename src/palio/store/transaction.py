@@ -20,6 +20,7 @@ from sqlalchemy import Connection, TextClause, select, text
 
 from palio.model.filter import Filter
 from palio.protocol.durable.lineage import JournalGap, Lineage
+from palio.protocol.envelope import Envelope
 from palio.routing.durable.effects import (
     Append,
     LogBounds,
@@ -37,8 +38,15 @@ from palio.store import aside, keyed, operations, schema
 from palio.store.backend import Backend
 from palio.store.checksums import chained, checksum
 from palio.store.errors import StoreInUse
-from palio.store.letters import DeliveryKey, LetterChanges, SharedLetters, SpoolRow, Unwritten
-from palio.store.reading import read
+from palio.store.letters import (
+    WORTH_SHARING,
+    DeliveryKey,
+    LetterChanges,
+    SharedLetters,
+    SpoolRow,
+    Unwritten,
+)
+from palio.store.reading import event_in, read
 from palio.store.records import (
     encode_body,
     encode_letter,
@@ -56,6 +64,10 @@ _POSITION = text(
 )
 _LINEAGE = text(
     "UPDATE palio_positions SET lineage = :lineage WHERE subscription = :subscription AND origin = :origin"
+)
+_NAMED = text(
+    "UPDATE palio_spool SET envelope = :envelope, checksum = :checksum "
+    "WHERE subscription = :subscription AND delivery = :delivery"
 )
 _GAPS = text("UPDATE palio_subscriptions SET gaps = :gaps WHERE subscription = :subscription")
 _HELD = text("SELECT min(value) FROM palio_facts WHERE broker = :broker AND kind = :kind")
@@ -135,7 +147,7 @@ class Transaction:
         self._chain = standing.chain
         self._spans: dict[int, float] = {}
         self._journal: list[JournalRow] = []
-        self.letters = LetterChanges(letters, standing.broker)
+        self.letters = LetterChanges(letters, standing.broker, standing.name)
         self._spool: dict[DeliveryKey, Unwritten | None] = {}
         self._fresh: dict[DeliveryKey, None] = {}  # of the spool, in order: numbers never given before
         self._dead: dict[DeliveryKey, SpoolRow | None] = {}
@@ -224,6 +236,8 @@ class Transaction:
             data = encode_body(body)
             sequence = one.sequence
             rows.append((broker, sequence, one.time, publisher, id, data, checksum(data, sequence)))
+            if len(data) >= WORTH_SHARING:
+                self.letters.appended(sequence, one.time)
         self._journal += rows
         self.bytes += sum([len(row[5]) for row in rows])
         self.appended += len(rows)
@@ -375,7 +389,7 @@ class Transaction:
         again = [row for row in spool.values() if row is not None]
         changes, before = self.letters, self.letters.bytes
         if fresh:
-            rows, shared = changes.written(fresh)
+            rows, shared = changes.written(fresh, self.trimmed)
             if shared:
                 backend.share(connection, shared)
             backend.spool(connection, rows)
@@ -401,6 +415,23 @@ class Transaction:
         """These deliveries share letters no more."""
         if gone := self.letters.release(keys):
             self._backend.unshare(self._connection, self._broker, gone)
+
+    def keep_letters(self, upto: int) -> None:
+        """Events up to a sequence are about to be deleted: of those that deliveries name, letters are kept."""
+        backend, connection, changes = self._backend, self._connection, self.letters
+        before = changes.bytes
+        for sequence, keys in changes.waited_for(upto).items():
+            found = event_in(connection, self._broker, self._name, sequence)
+            if not isinstance(found, Envelope):  # whoever starts next hears of it
+                if found and aside.put_event(connection, self._broker, self._name, sequence, found):
+                    self.aside += 1
+                continue
+            epoch = changes.epoch_of(sequence)
+            data = encode_letter(msgspec.structs.replace(found, epoch=epoch))
+            letter, named = changes.moved(sequence, keys, data)
+            backend.share(connection, [letter])
+            backend.execute(connection, _NAMED, named)
+        self.bytes += changes.bytes - before
 
     def _flush_facts(self) -> None:
         for statement, wanted in ((schema.PUT_FACT, True), (schema.DROP_FACT, False)):

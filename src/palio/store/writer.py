@@ -173,7 +173,7 @@ class Writer:
         swept = self.standing.swept
         if not group or transaction.trimmed - swept >= MIN_SWEPT:  # few are left for when nothing else is to do
             rows = max(MIN_SWEPT, 2 * transaction.appended)
-            swept = sweep(connection, self.standing, transaction.trimmed, self._retention, rows)
+            swept = sweep(connection, self.standing, transaction, self._retention, rows)
         standing = transaction.finish(swept)
         after = standing or self.standing
         outcome = _GroupOutcome(
