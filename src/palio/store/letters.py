@@ -2,8 +2,8 @@
 
 An event that was published here is in the journal; one from elsewhere that many durable subscriptions want is
 one row of `palio_letters`. What a delivery in a spool keeps is the number of that row instead of the letter
-itself, or the sequence of the event and the epoch in which it was forwarded. With the last of these deliveries a
-row of `palio_letters` goes, in the same transaction. What is small, or from elsewhere and waited for by one
+itself, or the sequence of the event and the epoch in which it was forwarded. With the last of these deliveries
+a row of `palio_letters` goes, in the same transaction. What is small, or from elsewhere and waited for by one
 subscription, is kept in the spool: a row would cost more.
 
 1. A number in a spool is that of a row that is there: both are written together, and the row is deleted with
