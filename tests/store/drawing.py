@@ -153,7 +153,13 @@ def draw_effects(choose: random.Random, count: int) -> Iterator[StoreEffect]:
                 some = [draw_notification(choose) for _ in range(choose.randint(1, 4))]
                 time += choose.randint(-5, 20)
                 envelopes = [Envelope("b", head + gap + n, time, 0, "b", one) for n, one in enumerate(some, 1)]
-                yield Append(token, tuple(envelopes), choose.choice(NAMES), draw_records(choose))
+                records = [
+                    msgspec.structs.replace(one, value=None, event=choose.choice(envelopes).sequence)
+                    if choose.random() < 0.5
+                    else one
+                    for one in draw_records(choose)
+                ]
+                yield Append(token, tuple(envelopes), choose.choice(NAMES), tuple(records))
                 if not gap:
                     head += len(some)
                     appended = [*appended, *envelopes][-9:]

@@ -5,12 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from sqlalchemy import create_engine
 
 from palio.model.filter import Filter
-from palio.routing.durable.effects import MAX_KEY, Append, InvalidRecord, KeyedRecord, Read
+from palio.routing.durable.effects import MAX_KEY, Append, InvalidRecord, KeyedRecord, Read, Trim
 from palio.routing.occurrences import Failed, Found, Stored
+from palio.store import schema
 from palio.store.memory import MemoryPlace
+from palio.store.records import decode_letter
 from tests.store.driving import Driven, Place, append, envelope
+from tests.store.test_aside import change
 from tests.store.test_schema import create_version
 from tests.store.test_trouble import LARGE, Quota
 
@@ -44,6 +48,80 @@ def test_the_last_word_counts_however_effects_are_grouped(place: Place) -> None:
         driven.do(Append(1, (), "", (*changes, KeyedRecord("document", "a", b"2"))), put(2, "b", b"1"))
         driven.do(put(3, "b", None), put(4, "b", b"2"), put(5, "c", b"1"), put(6, "c", None))
         assert [record.value for record in driven.store.records("document")] == [b"2", b"2"]
+
+
+def named(token: int, key: str, *sequences: int, size: int = 1_500) -> Append:
+    """Events, the last of which is the value of a record."""
+    events = tuple([envelope(one, payload=bytes([one]) * size) for one in sequences])
+    return Append(token, events, "p", (KeyedRecord("document", key, None, sequences[-1]),))
+
+
+def values(driven: Driven) -> dict[str, Any]:
+    """What records say, found one by one and as a page."""
+    page = driven.store.records("document")
+    assert [driven.store.record("document", one.key) for one in page] == [one.value for one in page]
+    return {one.key: decode_letter(one.value or b"")[0] for one in page}
+
+
+def rows_of(place: Place) -> dict[str, tuple[int, int | None]]:
+    """Of each record, how many bytes its row has of its own, and which event it names."""
+    assert isinstance(place, str)
+    engine = create_engine(place.replace("postgresql:", "postgresql+psycopg:"))
+    with engine.connect() as connection:
+        found = list(connection.execute(schema.records.select()))
+    engine.dispose()
+    return {bytes(row.key).decode(): (len(row.value), row.event) for row in found}
+
+
+def test_the_value_of_a_record_is_an_event_that_is_appended_with_it(place: Place) -> None:
+    appends = [named(1, "a", 1), named(2, "b", 2, 3), named(3, "c", 4, size=10), named(4, "a", 5)]
+    events = {one.sequence: one for append in appends for one in append.envelopes}
+    with Driven(place) as driven:
+        driven.do(*appends)
+        assert values(driven) == {"a": events[5], "b": events[3], "c": events[4]}
+        assert driven.do(named(5, "d", 9)) == [Failed(5, "It does not follow what is on disk.")]
+        driven.do(put(6, "b", None))
+    with Driven(place) as driven:
+        assert values(driven) == {"a": events[5], "c": events[4]}
+        driven.do(named(7, "c", 6), put(8, "a", b"else"))
+        assert driven.store.record("document", "a") == b"else"
+
+
+def test_an_event_that_is_swept_stays_the_value_of_its_record(url: str) -> None:
+    appends = [
+        named(1, "a", 1),
+        named(2, "b", 2),
+        named(3, "a", 3),
+        named(4, "c", 4),
+        named(5, "d", 5, size=10),
+    ]
+    wanted = {key: appends[at].envelopes[-1] for key, at in (("a", 2), ("b", 1), ("c", 3), ("d", 4))}
+    with Driven(url) as driven:
+        driven.do(*appends)
+        rows = rows_of(url)
+        assert {key: row for key, row in rows.items() if key != "d"} == {"a": (0, 3), "b": (0, 2), "c": (0, 4)}
+        assert (rows["d"][0] > 10, rows["d"][1]) == (True, None)
+        driven.store.submit([Trim(3)])
+        driven.wait_for(lambda: driven.store.statistics().swept == 3)
+        rows = rows_of(url)
+        assert ({key for key in rows if rows[key][1] is None}, rows["c"]) == ({"a", "b", "d"}, (0, 4))
+        assert values(driven) == wanted
+    with Driven(url) as driven:
+        assert values(driven) == wanted
+        driven.do(named(6, "b", 6))
+        assert rows_of(url)["b"] == (0, 6)
+
+
+def test_records_of_the_twelfth_version_stay(url: str) -> None:
+    with Driven(url) as driven:
+        driven.do(put(1, "a", b"one"))
+    change(url, "DROP INDEX palio_records_of_events")
+    change(url, "ALTER TABLE palio_records DROP COLUMN event")
+    change(url, "UPDATE palio_schema SET version = 12")
+    with Driven(url) as driven:
+        assert driven.store.record("document", "a") == b"one"
+        driven.do(named(2, "b", 1))
+        assert rows_of(url) == {"a": (3, None), "b": (0, 1)}
 
 
 def test_records_are_listed_in_the_order_of_their_bytes_page_by_page(place: Place) -> None:

@@ -101,7 +101,7 @@ class Backend(ABC):
 
     @abstractmethod
     def record(self, connection: Connection, rows: Rows) -> None:
-        """Add or replace keyed records: broker, kind, key, value."""
+        """Add or replace keyed records: broker, kind, key, value, event."""
 
     @abstractmethod
     def share(self, connection: Connection, rows: Rows) -> None:

@@ -2,43 +2,77 @@
 
 A record has a kind, whose records are listed together, and a key. Keys are kept as bytes: both databases order
 them as such, which is the order of code points, whatever their collations are.
+
+The value of a record may be an event that was appended with it. Then the record names it by its sequence, and
+whoever reads the record reads the event in the same moment. Before the event is swept, the record is given its
+bytes, in the same transaction (`keep_named`).
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
-from sqlalchemy import Connection, select, text
+from sqlalchemy import Connection, bindparam, select, text
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.sql import Select
 
 from palio.routing.durable.effects import KeyedRecord
 from palio.store.backend import Backend
 from palio.store.opening import backend_of, refusal
-from palio.store.records import to_column
+from palio.store.records import encode_event, to_column
+from palio.store.schema import journal
 from palio.store.schema import records as table
 
+RecordChange: TypeAlias = bytes | int | None  # the value, the sequence of the event that is it, or nothing
+
 _DROP = text("DELETE FROM palio_records WHERE broker = :broker AND kind = :kind AND key = :key")
+_NAMED = (
+    select(table.c.kind, table.c.key, table.c.event, journal.c.time, journal.c.body)
+    .join(journal, (journal.c.broker == table.c.broker) & (journal.c.sequence == table.c.event))
+    .where(table.c.broker == bindparam("broker"), table.c.event <= bindparam("upto"))
+)
+_GIVE = text(
+    "UPDATE palio_records SET value = :value, event = NULL "
+    "WHERE broker = :broker AND kind = :kind AND key = :key"
+)
 _BEYOND = b"\xff"  # no text has this byte: what begins with a prefix is smaller than the prefix with it
 
 
 def write(
-    backend: Backend, connection: Connection, broker: int, changes: Mapping[tuple[str, str], bytes | None]
+    backend: Backend, connection: Connection, broker: int, changes: Mapping[tuple[str, str], RecordChange]
 ) -> None:
     """Put records of a broker, and remove those without a value."""
     puts: list[tuple[Any, ...]] = []
     drops = []
     for (kind, key), value in changes.items():
-        if value is not None:
-            puts.append((broker, to_column(kind), key.encode(), value))
+        if isinstance(value, int):
+            puts.append((broker, to_column(kind), key.encode(), b"", value))
+        elif value is not None:
+            puts.append((broker, to_column(kind), key.encode(), value, None))
         else:
             drops.append({"broker": broker, "kind": to_column(kind), "key": key.encode()})
     if puts:
         backend.record(connection, puts)
     if drops:
         connection.execute(_DROP, drops)
+
+
+def keep_named(connection: Connection, broker: int, name: str, upto: int) -> int:
+    """Give the records that name events up to a sequence their bytes. Returns how many these are."""
+    given = [
+        {
+            "broker": broker,
+            "kind": row.kind,
+            "key": row.key,
+            "value": encode_event(name, row.event, row.time, bytes(row.body)),
+        }
+        for row in connection.execute(_NAMED, {"broker": broker, "upto": upto})
+    ]
+    if given:
+        connection.execute(_GIVE, given)
+    return sum([len(one["value"]) for one in given])
 
 
 def all_of(connection: Connection, broker: int, kind: str) -> tuple[KeyedRecord, ...]:
@@ -54,16 +88,17 @@ def _of(broker: int, kind: str) -> Select[Any]:
 class KeyedReader:
     """Reads the records of a broker, in any thread, on a connection of its own that cannot write."""
 
-    def __init__(self, url: str, broker: int) -> None:
+    def __init__(self, url: str, broker: int, name: str) -> None:
         self._backend = backend_of(url, writes=False)
         self._broker = broker
+        self._name = name
         self._lock = threading.Lock()
         self._connection: Connection | None = None
 
     def value(self, kind: str, key: str) -> bytes | None:
         """The value of a record. Raises `StoreUnavailable`."""
         rows = self._read(self._of(kind).where(table.c.key == key.encode()))
-        return bytes(rows[0].value) if rows else None
+        return self._value(rows[0]) if rows else None
 
     def page(self, kind: str, prefix: str, after: str | None, limit: int) -> list[KeyedRecord]:
         """Some records, in the order of their keys. Raises `StoreUnavailable`."""
@@ -73,14 +108,22 @@ class KeyedReader:
             wanted = wanted.where(table.c.key >= beginning, table.c.key < beginning + _BEYOND)
         if after is not None:
             wanted = wanted.where(table.c.key > after.encode())
-        return [KeyedRecord(kind, bytes(row.key).decode(), bytes(row.value)) for row in self._read(wanted)]
+        return [KeyedRecord(kind, bytes(row.key).decode(), self._value(row)) for row in self._read(wanted)]
 
     def close(self) -> None:
         with self._lock:
             self._disconnect()
 
     def _of(self, kind: str) -> Select[Any]:
-        return _of(self._broker, kind)
+        named = (journal.c.broker == table.c.broker) & (journal.c.sequence == table.c.event)
+        columns = table.c.key, table.c.value, table.c.event, journal.c.time, journal.c.body
+        found = select(*columns).select_from(table.outerjoin(journal, named))
+        return found.where(table.c.broker == self._broker, table.c.kind == to_column(kind))
+
+    def _value(self, row: Any) -> bytes:
+        if row.event is None or row.body is None:
+            return bytes(row.value)
+        return encode_event(self._name, row.event, row.time, bytes(row.body))
 
     def _read(self, wanted: Select[Any]) -> Sequence[Any]:
         with self._lock:

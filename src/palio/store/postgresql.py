@@ -51,9 +51,9 @@ _APPEND_TYPES = ("int8", "int8", "float8", "text", "text", "bytea", "int8", "int
 _SPOOL = "COPY palio_spool (subscription, delivery, attempts, envelope, checksum) FROM STDIN (FORMAT BINARY)"
 _SPOOL_TYPES = ("int8", "int8", "int8", "bytea", "int8")
 _RECORD = (
-    "INSERT INTO palio_records (broker, kind, key, value) "
-    "SELECT * FROM unnest(%s::int8[], %s::text[], %s::bytea[], %s::bytea[]) "
-    "ON CONFLICT (broker, kind, key) DO UPDATE SET value = excluded.value"
+    "INSERT INTO palio_records (broker, kind, key, value, event) "
+    "SELECT * FROM unnest(%s::int8[], %s::text[], %s::bytea[], %s::bytea[], %s::int8[]) "
+    "ON CONFLICT (broker, kind, key) DO UPDATE SET value = excluded.value, event = excluded.event"
 )
 _SHARE = "COPY palio_letters (broker, letter, envelope, checksum) FROM STDIN (FORMAT BINARY)"
 _SHARE_TYPES = ("int8", "int8", "bytea", "int8")

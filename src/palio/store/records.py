@@ -63,6 +63,11 @@ def decode_letter(data: bytes) -> tuple[Envelope, Failures]:
     return envelope, one.failures
 
 
+def encode_event(broker: str, sequence: int, time: float, body: bytes) -> bytes:
+    """The bytes of the envelope of an event, from its row in the journal of that broker."""
+    return _encode((broker, sequence, time, 0, broker, msgspec.Raw(body), 0))
+
+
 def encode_retry(retry: Retry | None) -> bytes | None:
     """A retry policy, as a column keeps it."""
     return None if retry is None else _encode(retry)

@@ -21,6 +21,7 @@ from sqlalchemy import (
     Column,
     Connection,
     Float,
+    Index,
     Integer,
     LargeBinary,
     MetaData,
@@ -180,7 +181,8 @@ letters = Table(
     sqlite_with_rowid=False,
 )
 
-# Current values of things (`keyed`). They may be large, so rows are not kept in the tree of their keys.
+# Current values of things (`keyed`). They may be large, so rows are not kept in the tree of their keys. A row
+# that names an event of the journal has no value of its own, and is found by that.
 records = Table(
     "palio_records",
     metadata,
@@ -188,6 +190,14 @@ records = Table(
     Column("kind", Text, primary_key=True),
     Column("key", LargeBinary, primary_key=True),
     Column("value", LargeBinary, nullable=False),
+    Column("event", BigInteger),
+)
+_EVENTS = Index(
+    "palio_records_of_events",
+    records.c.broker,
+    records.c.event,
+    sqlite_where=records.c.event.is_not(None),
+    postgresql_where=records.c.event.is_not(None),
 )
 
 # The operation log (`operations`). `total` is how many bytes all rows up to this one have taken.
@@ -329,6 +339,13 @@ def _name_events(connection: Connection) -> None:
     """Version 12: deliveries name events of the journal, which no earlier version finds there."""
 
 
+def _add_events_of_records(connection: Connection) -> None:
+    """Version 13: keyed records name events of the journal."""
+    if "event" not in [column["name"] for column in inspect(connection).get_columns(records.name)]:
+        connection.execute(text("ALTER TABLE palio_records ADD COLUMN event BIGINT"))
+        _EVENTS.create(connection)
+
+
 # The step at index i leads from version i + 1 to the next.
 Step = Callable[[Connection], None]
 MIGRATIONS: tuple[Step, ...] = (
@@ -343,6 +360,7 @@ MIGRATIONS: tuple[Step, ...] = (
     _add_operations,
     _add_letters,
     _name_events,
+    _add_events_of_records,
 )
 VERSION = len(MIGRATIONS) + 1
 

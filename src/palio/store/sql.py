@@ -38,7 +38,7 @@ class SqlStore:
         self._backend = writer.backend
         self._queue = writer.queue
         self._writer = writer
-        self._keyed = KeyedReader(url, writer.standing.broker)
+        self._keyed = KeyedReader(url, writer.standing.broker, writer.standing.name)
         self._operations = OperationReader(url, writer.standing.name)
         self._recovered: Recovered | None = recovered
 

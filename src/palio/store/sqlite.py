@@ -86,7 +86,7 @@ _IN_PLACE = (
     " ON CONFLICT (subscription, delivery) DO UPDATE "
     "SET attempts = excluded.attempts, envelope = excluded.envelope, checksum = excluded.checksum"
 )
-_RECORD = "INSERT OR FAIL INTO palio_records (broker, kind, key, value) "
+_RECORD = "INSERT OR FAIL INTO palio_records (broker, kind, key, value, event) "
 _RECORD_BEFORE = "DELETE FROM palio_records WHERE broker = ? AND kind = ? AND key IN "
 _SHARE = "INSERT OR FAIL INTO palio_letters (broker, letter, envelope, checksum) "
 _UNSHARE = "DELETE FROM palio_letters WHERE broker = ? AND letter IN "
@@ -256,7 +256,7 @@ class Sqlite(Backend):
 
     def record(self, connection: Connection, rows: Rows) -> None:
         before: dict[tuple[Any, ...], list[Any]] = {}
-        for broker, kind, key, _ in rows:
+        for broker, kind, key, *_ in rows:
             before.setdefault((broker, kind), []).append(key)
         for owner, keys in before.items():
             _delete(connection, _RECORD_BEFORE, owner, keys)

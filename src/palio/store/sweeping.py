@@ -2,8 +2,8 @@
 
 A long delete would let every publish wait. Each group of writes therefore takes a few of the rows with it that
 are nobody's any more, at least as many as it adds, and an idle writer takes the rest. The ids of what is
-deleted stay as long as the same could be published again, and what deliveries name of it becomes letters
-(`letters`, 5).
+deleted stay as long as the same could be published again, and what deliveries and keyed records name of it is
+written there (`letters`, 5; `keyed`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def sweep(
     upto = min(transaction.trimmed, standing.swept + rows)
     if upto <= standing.swept:
         return standing.swept
-    transaction.keep_letters(upto)
+    transaction.keep_named(upto)
     which = {
         "broker": standing.broker,
         "swept": standing.swept,

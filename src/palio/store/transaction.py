@@ -23,6 +23,7 @@ from palio.protocol.durable.lineage import JournalGap, Lineage
 from palio.protocol.envelope import Envelope
 from palio.routing.durable.effects import (
     Append,
+    KeyedRecord,
     LogBounds,
     LoggedOperation,
     Read,
@@ -49,6 +50,7 @@ from palio.store.letters import (
 from palio.store.reading import event_in, read
 from palio.store.records import (
     encode_body,
+    encode_event,
     encode_letter,
     encode_retry,
     encode_some,
@@ -156,7 +158,7 @@ class Transaction:
         self._gaps: dict[int, tuple[JournalGap, ...]] = {}
         self._facts: dict[Fact, int | None] = {}
         self._numbers: dict[int, int] = {}
-        self._records: dict[tuple[str, str], bytes | None] = {}
+        self._records: dict[tuple[str, str], keyed.RecordChange] = {}
         self._wrote = False
         self.appended = 0
         self.aside = 0  # events that turned out to be damaged
@@ -219,12 +221,10 @@ class Transaction:
     def _append(self, effect: Append) -> StoreMessage:
         if effect.envelopes and effect.envelopes[0].sequence != self._head + 1:
             return Failed(effect.token, NOT_FOLLOWING)
-        for record in effect.records:
-            self._records[record.kind, record.key] = record.value
-            self.bytes += record.size
         if effect.log:
             self._operations += effect.log
         if not effect.envelopes:
+            self._put(effect.records, [])
             return Stored(effect.token)
         broker, publisher = self._broker, to_column(effect.publisher)
         rows: list[JournalRow] = []
@@ -238,6 +238,7 @@ class Transaction:
             rows.append((broker, sequence, one.time, publisher, id, data, checksum(data, sequence)))
             if len(data) >= WORTH_SHARING:
                 self.letters.appended(sequence, one.time)
+        self._put(effect.records, rows)
         self._journal += rows
         self.bytes += sum([len(row[5]) for row in rows])
         self.appended += len(rows)
@@ -252,6 +253,17 @@ class Transaction:
         self._head, self._time = rows[-1][1], rows[-1][2]
         self._newest = self._spans[self._head // schema.SPAN]
         return Stored(effect.token)
+
+    def _put(self, records: Sequence[KeyedRecord], rows: Sequence[JournalRow]) -> None:
+        """Keyed records, with rows that are appended. What is small is written, as naming it costs more."""
+        for record in records:
+            value: keyed.RecordChange = record.value
+            if record.event:
+                _, sequence, time, _, _, body, _ = rows[record.event - rows[0][1]]
+                large = len(body) >= WORTH_SHARING
+                value = sequence if large else encode_event(self._name, sequence, time, body)
+            self._records[record.kind, record.key] = value
+            self.bytes += record.size
 
     def _write_spool(self, effect: Spool) -> None:
         kept = self._find(effect.name)
@@ -416,8 +428,9 @@ class Transaction:
         if gone := self.letters.release(keys):
             self._backend.unshare(self._connection, self._broker, gone)
 
-    def keep_letters(self, upto: int) -> None:
-        """Events up to a sequence are about to be deleted: of those that deliveries name, letters are kept."""
+    def keep_named(self, upto: int) -> None:
+        """Events up to a sequence are about to be deleted: what names them is kept without them."""
+        self.bytes += keyed.keep_named(self._connection, self._broker, self._name, upto)
         backend, connection, changes = self._backend, self._connection, self.letters
         before = changes.bytes
         for sequence, keys in changes.waited_for(upto).items():

@@ -18,6 +18,7 @@ from palio.protocol.envelope import Envelope
 from palio.routing.documents.current import Versions, current_of, record_of, with_documents
 from palio.routing.documents.keeping import widened
 from palio.routing.durable.effects import Append
+from palio.store.records import encode_envelope
 from tests.broker.documents.cards import CARD, PRICE, card
 from tests.security.world import World
 
@@ -66,7 +67,9 @@ def test_what_was_published_here_is_one_of_the_origins(versions, here):
     last = None
     for one in versions:
         if one.origin == own:
-            last = record_of(one).value
+            record = record_of(one)
+            assert (record.value, record.event) == (None, one.sequence)
+            last = encode_envelope(one)
         else:
             elsewhere = elsewhere.with_version(one, None)
     everything = Versions()

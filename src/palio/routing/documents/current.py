@@ -111,11 +111,11 @@ def document_name(notification: Notification) -> tuple[str, str] | None:
 
 
 def record_of(envelope: Envelope) -> KeyedRecord | None:
-    """The record that an event makes, if it is a version of a document."""
+    """The record that an event makes with its append, if it is a version of a document."""
     name = document_name(envelope.notification)
     if name is None or len(name[0].encode()) + _PLAIN >= MAX_KEY:
         return None
-    return KeyedRecord(PUBLISHED, record_key(*name), _encode(envelope))
+    return KeyedRecord(PUBLISHED, record_key(*name), None, envelope.sequence)
 
 
 def with_documents(effect: Append, tell: Callable[[Envelope, str], None] | None = None) -> Append:

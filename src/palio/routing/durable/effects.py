@@ -33,12 +33,16 @@ class InvalidRecord(PalioError):
 class KeyedRecord(msgspec.Struct, frozen=True):
     """The current value of something, found by its kind and its key. Without a value there is none any more.
 
+    In an `Append`, the value may be one of its events, named by its sequence: it is the envelope as bytes. A
+    store that has it in its journal need not write it once more.
+
     Raises `InvalidRecord` for a kind or a key that cannot be one.
     """
 
     kind: str
     key: str
     value: bytes | None
+    event: int = 0
 
     def __post_init__(self) -> None:
         try:

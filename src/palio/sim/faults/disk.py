@@ -19,6 +19,7 @@ which at times cannot be read.
 from __future__ import annotations
 
 from collections import deque
+from operator import attrgetter
 
 import msgspec
 
@@ -43,6 +44,8 @@ from palio.routing.durable.effects import (
 from palio.routing.durable.facts import Fact, FactKind
 from palio.routing.occurrences import Failed, Found, Stored, StoreMessage
 from palio.routing.sharing import KIND as SHARED
+
+_encode = msgspec.msgpack.Encoder(enc_hook=attrgetter("body")).encode
 
 Letter = tuple[int, Envelope]  # attempts, what
 # Of so many reads in a lake one fails.
@@ -235,10 +238,13 @@ class Disk:
                             (publisher, envelope.notification.id, envelope.sequence, envelope.time)
                         )
                 for record in records:
-                    if record.value is None:
-                        self.records.pop((record.kind, record.key), None)
+                    name = record.kind, record.key
+                    if record.event:
+                        self.records[name] = _encode(self.journal[record.event])
+                    elif record.value is None:
+                        self.records.pop(name, None)
                     else:
-                        self.records[record.kind, record.key] = record.value
+                        self.records[name] = record.value
             case SaveFact(_, fact, value):
                 if value is None:
                     self.facts.pop(fact, None)
