@@ -10,8 +10,8 @@ subscription, is kept in the spool: a row would cost more.
    the last delivery that names it.
 2. A row that no delivery names is not there, but for a crash of an earlier version: recovery deletes it.
 3. A dead letter keeps its letter itself, with why it was given up; so does a delivery that has failed before.
-4. An event is looked for in the journal by its sequence and its time, among those that this life of the broker
-   has appended: a disk that came back older gives sequences again.
+4. An event is looked for in the journal by its sequence, time and size, among those that this life of the
+   broker has appended: a disk that came back older gives sequences again.
 5. An event is not deleted from the journal while a delivery names it: with what is swept (`sweeping`) it
    becomes a row of `palio_letters`, in the same transaction. So no delivery keeps the journal from being swept.
 """
@@ -44,6 +44,7 @@ Unwritten: TypeAlias = tuple[int, int, int, Envelope | bytes]
 SpoolRow: TypeAlias = tuple[int, int, int, bytes, int]
 LetterRow: TypeAlias = tuple[int, int, bytes, int]  # broker, letter, its bytes, checksum
 DeliveryKey: TypeAlias = tuple[int, int]  # subscription, delivery
+_Known: TypeAlias = tuple[float, int]  # time and size of an event
 
 _encode_number = _encode_event = msgspec.msgpack.Encoder().encode
 _read_number = msgspec.msgpack.Decoder(int).decode
@@ -78,7 +79,7 @@ class SharedLetters:
         self.counts: Counter[int] = Counter()  # how many deliveries name each
         self.last = 0  # the largest number that was given
         self.epochs: dict[int, int] = {}  # of events that are named, by sequence
-        self.times: dict[int, float] = {}  # of events that were appended, the large ones among the last
+        self.appended: dict[int, _Known] = {}  # the large ones among the last, by sequence
 
     def add(self, key: DeliveryKey, letter: int, epoch: int = 0) -> None:
         """A delivery that was found on disk, of a letter, or of an event that was forwarded in an epoch."""
@@ -97,15 +98,15 @@ class LetterChanges:
         self._broker = broker
         self._name = name
         self._epochs: dict[int, int] = {}
-        self._times: dict[int, float] = {}
+        self._appended: dict[int, _Known] = {}
         self._of: dict[DeliveryKey, int] = {}  # 0: none any more
         self._counts: dict[int, int] = {}
         self._last = shared.last
         self.bytes = 0  # of what was written
 
-    def appended(self, sequence: int, time: float) -> None:
+    def appended(self, event: Envelope) -> None:
         """A large event is in the journal."""
-        self._times[sequence] = time
+        self._appended[event.sequence] = event.time, event.notification.body.size
 
     def _is_in_journal(self, envelope: Envelope, trimmed: int) -> bool:
         """Whether an event is there, and will be (4); all who name it do so in the same epoch."""
@@ -114,8 +115,8 @@ class LetterChanges:
             return False
         if self._count(-sequence) and self.epoch_of(sequence) != envelope.epoch:
             return False
-        time = self._times.get(sequence)
-        return (self._shared.times.get(sequence) if time is None else time) == envelope.time
+        known = self._appended.get(sequence) or self._shared.appended.get(sequence)
+        return known == (envelope.time, envelope.notification.body.size)
 
     def written(self, rows: Sequence[Unwritten], trimmed: int) -> tuple[list[SpoolRow], list[LetterRow]]:
         """New deliveries as rows of a spool, and the rows of the letters that they share. Of the journal, what
@@ -221,7 +222,7 @@ class LetterChanges:
                 shared.counts.pop(letter, None)
                 shared.epochs.pop(-letter, None)
         shared.last = self._last
-        if self._times:
-            shared.times |= self._times
-            for sequence in list(islice(shared.times, max(0, len(shared.times) - _RECENT))):
-                del shared.times[sequence]
+        if self._appended:
+            shared.appended |= self._appended
+            for sequence in list(islice(shared.appended, max(0, len(shared.appended) - _RECENT))):
+                del shared.appended[sequence]

@@ -237,7 +237,7 @@ class Transaction:
             sequence = one.sequence
             rows.append((broker, sequence, one.time, publisher, id, data, checksum(data, sequence)))
             if len(data) >= WORTH_SHARING:
-                self.letters.appended(sequence, one.time)
+                self.letters.appended(one)
         self._put(effect.records, rows)
         self._journal += rows
         self.bytes += sum([len(row[5]) for row in rows])

@@ -299,6 +299,10 @@ async def test_what_ends_its_broker_each_time_is_refused_at_last(gate):
         refused, published = [one async for one in client.replay("true")]
     assert (refused["palio.notice"], refused["palio.error"]) == ("refused", "StagesWithoutEnd")
     assert (refused.payload, published.payload) == (card("before"), card("after"))
+    rows = [row for row in broker.running.store._place.operations if row.binding == "stages"]
+    (row,) = [row for row in rows if row.result == "refused"]
+    assert (row.kind, row.reason) == ("publishdocuments", refused["palio.why"])
+    assert row.bytes > len(card("before"))
     await broker.stop()
 
 

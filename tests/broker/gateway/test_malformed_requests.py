@@ -90,6 +90,24 @@ async def test_what_is_no_request(caplog: pytest.LogCaptureFixture) -> None:
     assert "my-secret" not in str([vars(record) for record in caplog.records])
 
 
+@pytest.mark.parametrize(
+    ("headers", "status", "error"),
+    [
+        (b"Connection: Upgrade\r\n", 400, "BadUpgrade"),
+        (
+            b"Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: short\r\n",
+            400,
+            "BadUpgrade",
+        ),
+        (b"Connection: Upgrade, Upgrade\r\nUpgrade: h2c\r\n", 426, "UpgradeRequired"),
+    ],
+)
+async def test_a_websocket_that_cannot_be_opened(headers: bytes, status: int, error: str) -> None:
+    async with calling(journal=False) as (broker, _):
+        head = b"GET /palio HTTP/1.1\r\n" + HOST + headers + b"Upgrade: websocket\r\n\r\n"
+        assert refused(await exchanged(broker, head), status, error)["reason"]
+
+
 async def test_a_body_that_is_no_body() -> None:
     """Whoever reads it is told that the other side is gone, and no second answer is written."""
     async with calling(journal=False) as (broker, _):

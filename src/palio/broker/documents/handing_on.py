@@ -274,7 +274,16 @@ class HandedOnDocuments:
         message = encoding.decode(handed.message)
         assert isinstance(message, PublishDocuments)
         if entry.attempts >= MOST_ATTEMPTS:
-            self._refused(handed, message, StagesWithoutEnd(entry.attempts))
+            endless = StagesWithoutEnd(entry.attempts)
+            self._broker.operations.note_of(
+                BINDING,
+                handed.principal,
+                message.publisher,
+                "publishdocuments",
+                size=len(handed.message),
+                problem=endless,
+            )
+            self._refused(handed, message, endless)
             return
         if entry.attempts:
             count = KeyedRecord(ATTEMPTS, entry.key, msgspec.msgpack.encode(entry.attempts + 1))

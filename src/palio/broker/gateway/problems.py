@@ -50,6 +50,7 @@ _ERRORS_OF = {
     413: ("BodyTooLarge", "EventTooLarge", "FrameTooLarge", "DocumentTooLarge"),
     414: ("RequestLineTooLong",),
     415: ("EncodedBody", "WrongMediaType"),
+    426: ("UpgradeRequired",),
     429: (
         "TooManyInvocations",
         "GatewayFull",

@@ -18,12 +18,13 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.http11 import Response
 
 from palio.broker.gateway.problems import problem_response
 from palio.broker.limits import ConnectionTally, TooManyConnections
 from palio.broker.scheduling import Pieces, Scheduler
 from palio.broker.settings import Limits
-from palio.model.errors import PalioError
+from palio.model.errors import PalioError, cut
 from palio.transport.tunnel import MAX_MESSAGE
 
 # Of a request line with all headers; tokens and filters have their place in it.
@@ -54,6 +55,21 @@ class HeadersTooLarge(PalioError):
         "The headers of this request are too large: method, address and headers have at most {limit:,} bytes. "
         "Send fewer or shorter ones."
     )
+
+
+class BadUpgrade(PalioError):
+    """A request for a WebSocket that none can be opened for; `reason` says what was met."""
+
+    reason: str = cut(300)
+    sentence = (
+        "No WebSocket can be opened for this request ({reason}). Send a GET of HTTP/1.1 with "
+        "`Upgrade: websocket`, `Connection: Upgrade`, `Sec-WebSocket-Version: 13` and a `Sec-WebSocket-Key`, "
+        "as client libraries do."
+    )
+
+
+class UpgradeRequired(BadUpgrade):
+    """One that does not say rightly what the connection is to become."""
 
 
 class MalformedRequest(PalioError):
@@ -120,6 +136,13 @@ def _told_of_connection(protocol: H11Protocol | WebSocketsSansIOProtocol) -> Any
     return app
 
 
+# By the status of what the library says.
+_BAD_UPGRADES: dict[int, type[BadUpgrade]] = {
+    HTTPStatus.BAD_REQUEST: BadUpgrade,
+    HTTPStatus.UPGRADE_REQUIRED: UpgradeRequired,
+}
+
+
 def _last_answer(problem: PalioError) -> bytes:
     """A problem as the answer after which a connection ends."""
     answer = problem_response(problem, {"Connection": "close", "X-Content-Type-Options": "nosniff"})
@@ -128,6 +151,20 @@ def _last_answer(problem: PalioError) -> bytes:
     return (
         f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() + b"".join(lines) + b"\r\n" + bytes(answer.body)
     )
+
+
+def _with_problem(answer: Response) -> Response:
+    """What a request for a WebSocket is answered: a refusal with a problem, as everywhere else."""
+    if answer.status_code not in _BAD_UPGRADES:
+        return answer
+    reason = bytes(answer.body or b"").decode(errors="replace").partition("\n")[0]
+    reason = reason.partition(": ")[2].rstrip(".")
+    problem = problem_response(_BAD_UPGRADES[answer.status_code](reason))
+    for name, value in problem.headers.items():
+        del answer.headers[name]
+        answer.headers[name] = value
+    answer.body = bytes(problem.body)
+    return answer
 
 
 class PatientProtocol(H11Protocol):
@@ -248,6 +285,8 @@ class BoundedSocket(WebSocketsSansIOProtocol):
     def __init__(self, *arguments: Any, **more: Any) -> None:
         super().__init__(*arguments, **more)
         self.app = _told_of_connection(self)
+        accept = self.conn.accept
+        self.conn.accept = lambda request: _with_problem(accept(request))  # type: ignore[method-assign]
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
