@@ -55,7 +55,7 @@ def test_a_full_disk_refuses_appends_lets_others_wait_and_goes_on(file_url: str)
         quota = Quota(driven)
         driven.do(large(1, 1), Spool(2, "s", EVERYTHING))
         quota.set(1)  # no more than there are
-        letters = tuple((number, 0, envelope(number, payload=LARGE)) for number in range(1, 20))
+        letters = tuple((number, 0, envelope(number, "elsewhere", payload=LARGE)) for number in range(1, 20))
         driven.store.submit(
             [Spool(3, "s", add=letters), large(4, 21), SaveFact(5, FactKind.READER.of("r"), 1), large(6, 41)]
         )
