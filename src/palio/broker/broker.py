@@ -36,6 +36,7 @@ from palio.broker.intake import Intake
 from palio.broker.invoking import Invoking
 from palio.broker.leave_requests import LeaveRequests
 from palio.broker.link_requests import LinkRequests
+from palio.broker.listening import Listening
 from palio.broker.operations import OperationLog
 from palio.broker.overlay_news import OverlayNews
 from palio.broker.registry import Registry
@@ -48,10 +49,10 @@ from palio.broker.storing import StoreBridge
 from palio.broker.thinking import Stacks
 from palio.broker.tls import ServerTls
 from palio.matching.hints import Hints
+from palio.model.errors import PalioError
 from palio.protocol.addresses import SCHEME, SECURE_SCHEME
 from palio.routing.configuration import Configuration
 from palio.routing.router import Router
-from palio.transport.tcp import Tcp
 
 if TYPE_CHECKING:
     from palio.broker.gateway.definitions import Keeper
@@ -89,7 +90,7 @@ class BrokerServer:
         self.spool_folder = self._host.spool_folder(settings)
         self.log = log = logging.getLogger(f"palio.broker.{settings.name}")
         self.access = Access(settings.access_folder if settings.security.authentication else None, self.now)
-        self.port = self.http_port = 0
+        self.http_port = 0
         self.started = 0.0
         self._counts = counts = BrokerCounts()
         registry = Registry()
@@ -140,7 +141,7 @@ class BrokerServer:
         self.extensions = Extensions(log)
         intake = Intake(settings, guard, runner, Inspection(self), counts, operations)
         self._registry = registry
-        self._server: asyncio.Server | None = None
+        self._listening = Listening()
         self._http: Any = None
         self._tasks: list[asyncio.Task[None]] = []
         self._stopping = False
@@ -179,15 +180,11 @@ class BrokerServer:
         self._runner.router = await self._make_router()
         self.refresh_access()  # a store may have been waited for, for days
         await self.documents.begin()
-        host, port = split_address(settings.listen)
         try:
-            tls = None if self.tls is None else self.tls.context
-            transport = Tcp(host, port, tls, handshake=settings.limits.greeting)
-            self._server = await transport.listen(lambda: BrokerConnection(self))
-        except OSError:
+            await self._listening.start(settings, self.tls, lambda: BrokerConnection(self))
+        except (OSError, PalioError):
             await self.storing.close()
             raise
-        self.port = self._server.sockets[0].getsockname()[1]
         self.extensions.add(Auditing(self).extension())
         self.extensions.add(LeaveRequests(self).extension())
         self.extensions.add(LinkRequests(self, self._dialling).extension())
@@ -212,6 +209,7 @@ class BrokerServer:
         self._runner.on_timer("started")
         self._dialling.start(settings.peers)
         scheme = SECURE_SCHEME if self.tls is not None else SCHEME
+        host = split_address(settings.listen)[0]
         where = f"[{host}]" if ":" in host else host
         self.carry_out(self.router.begin(f"{scheme}{where}:{self.port}", self.now()))
         self.log.info("The broker is up.", extra={"port": self.port})
@@ -247,11 +245,11 @@ class BrokerServer:
             return
         self._stopping = self.admission.is_closed = True
         self._dialling.stop()
-        if self._server is not None:
-            self._server.close()
+        self._listening.close()
         for task in self._tasks:
             task.cancel()
         await self._registry.close(reason)
+        self._listening.end()
         self.documents.stop()
         await self.extensions.stop()
         if self._http is not None:
@@ -267,6 +265,16 @@ class BrokerServer:
         self.directory.look()
 
     # Looking in
+
+    @property
+    def port(self) -> int:
+        """Where it listens for TCP, or 0 when it does not yet."""
+        return self._listening.port
+
+    @property
+    def quic_port(self) -> int:
+        """Where it listens for QUIC, or 0."""
+        return self._listening.quic_port
 
     @property
     def router(self) -> Router:

@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from palio.broker.connection import BrokerConnection
 from palio.broker.settings import Peer, split_address
-from palio.model.errors import PalioError
-from palio.protocol.addresses import SCHEME, SECURE_SCHEME
+from palio.model.errors import MissingDependency, PalioError
+from palio.protocol.addresses import QUIC_SCHEME, SCHEME, SECURE_SCHEME, is_protected, scheme_of
 from palio.protocol.requests import Refused
 from palio.routing.occurrences import NotReached
 from palio.routing.overlay.effects import Dial
 from palio.routing.overlay.settings import normal
+from palio.transport.quic import Quic
 from palio.transport.tcp import Tcp
 from palio.transport.tls import WrongCertificate, client_context, is_without_tls, speaks_tls
 from palio.transport.tokens import NoToken, read_token
@@ -236,7 +237,8 @@ class Dialling:
         try:
             async with asyncio.timeout(_CONNECT_WITHIN):
                 token, tls = self._credentials(peer)
-                connection = await Tcp(host, port, tls).dial(
+                transport = Quic if scheme_of(peer.address) == QUIC_SCHEME else Tcp
+                connection = await transport(host, port, tls).dial(
                     lambda: BrokerConnection(self._broker, peer, token, asks=asks, added=added)
                 )
             self.problems.pop(peer.address, None)
@@ -252,7 +254,7 @@ class Dialling:
             reason = f"{peer.address} cannot be reached by TLS: {problem.reason or problem}."
             if is_without_tls(problem):
                 reason = f"{peer.address} does not speak TLS; write {SCHEME}{host}:{port}."
-        except (WrongCertificate, NoToken) as problem:
+        except (WrongCertificate, NoToken, MissingDependency) as problem:
             reason = str(problem)
         except OSError as problem:
             reason = f"{peer.address} cannot be reached: {problem.strerror or problem}."
@@ -265,6 +267,6 @@ class Dialling:
         own = self._broker.settings.security
         token_file = peer.token_file or own.token_file
         token = read_token(token_file) if token_file else None
-        if not peer.address.startswith(SECURE_SCHEME):
+        if not is_protected(peer.address):
             return token, None
         return token, client_context(peer.authority or own.authority, own.certificate, own.key)

@@ -69,7 +69,7 @@ class WrongSetting(PalioError):
 class Peer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A broker to connect to, and what it shall be to this one."""
 
-    address: str  # with palios:// the link speaks TLS
+    address: str  # with palios:// the link speaks TLS, with quic:// it goes over UDP
     kind: LinkKind = LinkKind.PEER
     cost: Annotated[float, msgspec.Meta(gt=0, le=LARGEST)] = 1.0
     token_file: str = ""  # if it is another one than that of `security`
@@ -136,6 +136,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     name: str = ""
     listen: str = f"127.0.0.1:{DEFAULT_PORT}"
     http: str = f"127.0.0.1:{DEFAULT_HTTP_PORT}"  # "off": none
+    quic: str = "off"  # a UDP port for `quic://`, beside TCP; it needs a certificate
     data: str = "palio-data"
     store: str = ""  # a URL; by default SQLite in the data folder
     journal: bool = True  # without it nothing is durable, and what is confirmed was taken and no more
@@ -161,6 +162,12 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     documents: DocumentSettings = DocumentSettings()
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     log_format: Literal["text", "json"] = "text"
+
+    @property
+    def ports(self) -> list[tuple[str, str, str]]:
+        """Where it listens: each setting, its flag, and what it says."""
+        optional = [("http", "--http", self.http), ("quic", "--quic", self.quic)]
+        return [("listen", "--listen", self.listen), *[one for one in optional if one[2] != "off"]]
 
     @property
     def store_url(self) -> str:
@@ -298,14 +305,12 @@ def checked(given: Mapping[str, Any], origins: Mapping[str, str], file: str) -> 
                 reason = f"A relay keeps nothing: leave out `{key}`, or let the broker be none."
                 raise WrongSetting(f"$.{key}", origins.get(key, file), reason)
         settings = msgspec.structs.replace(settings, journal=False)
-    addresses = {"listen": settings.listen, "http": settings.http}
+    addresses = {path: address for path, _, address in settings.ports}
     if settings.overlay.address:
         addresses["overlay.address"] = settings.overlay.address
     addresses |= {f"overlay.join[{number}]": join for number, join in enumerate(settings.overlay.join)}
     addresses |= {f"peers[{number}].address": peer.address for number, peer in enumerate(settings.peers)}
     for path, address in addresses.items():
-        if path == "http" and address == "off":
-            continue
         try:
             split_address(address)
         except ValueError as problem:
@@ -337,9 +342,7 @@ LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 
 def require_here(settings: Settings) -> None:
     """Raises `WrongSetting` for an address to listen at that names no host at all."""
-    for path, flag, address in (("listen", "--listen", settings.listen), ("http", "--http", settings.http)):
-        if address == "off":
-            continue
+    for path, flag, address in settings.ports:
         host, port = split_address(address)
         reason = ""
         if host.isascii() and host.isdigit():
@@ -361,10 +364,13 @@ def require_safe(settings: Settings) -> None:
     require_here(settings)
     require_kept(settings)
     security = settings.security
+    if settings.quic != "off" and not security.certificate:
+        reason = "QUIC has TLS in it: give the broker a certificate (--certificate), or turn it off."
+        raise WrongSetting("$.quic", "The settings", reason)
     if security.authentication or security.insecure:
         return
-    for path, flag, address in (("listen", "--listen", settings.listen), ("http", "--http", settings.http)):
-        if address != "off" and split_address(address)[0] not in LOOPBACK:
+    for path, flag, address in settings.ports:
+        if split_address(address)[0] not in LOOPBACK:
             raise WrongSetting(
                 f"$.{path}",
                 "The settings",

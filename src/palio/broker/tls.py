@@ -7,6 +7,7 @@ are. So nothing is interrupted when a certificate is renewed.
 from __future__ import annotations
 
 import ssl
+from collections.abc import Callable
 from pathlib import Path
 
 from palio.broker.files import Watched
@@ -18,9 +19,9 @@ class ServerTls:
 
     def __init__(self, certificate: str, key: str = "", authority: str = "") -> None:
         """Raises `WrongCertificate`."""
-        self._certificate = certificate
-        self._key = key or certificate
-        self._files = [Watched(Path(one)) for one in (self._certificate, self._key)]
+        self.files = certificate, key or certificate
+        self.shown_by: Callable[[str, str], None] | None = None  # who else reads them when they have changed
+        self._files = [Watched(Path(one)) for one in self.files]
         self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self.context.minimum_version = ssl.TLSVersion.TLSv1_2
         if authority:
@@ -32,5 +33,7 @@ class ServerTls:
         """Read the certificate if it has changed; returns whether. Raises `WrongCertificate`."""
         changed = True in [file.changed() for file in self._files]  # each of them is asked
         if changed:
-            load_certificate(self.context, self._certificate, self._key)
+            load_certificate(self.context, *self.files)
+            if self.shown_by is not None:
+                self.shown_by(*self.files)
         return changed

@@ -443,14 +443,15 @@ def connect(
 ) -> Client:
     """A client of the brokers at `palio://host:port`, of which several may be named after commas.
 
-    `ws://host:port` (and `wss://…`) reaches a broker through its HTTP port, by WebSocket.
+    `ws://host:port` (and `wss://…`) reaches a broker through its HTTP port, by WebSocket; `quic://…` by UDP.
 
     Use it as `async with palio.connect(…) as client`, or `client = await palio.connect(…)` and later
     `await client.close()`. Raises `WrongAddress` here, and `NotConnected` when it is opened.
 
-    With `palios://` the connection is protected by TLS, and the broker's certificate must be for its host and
-    signed by an authority that the system trusts. `tls` is the file of another authority, or a context of your
-    own, which may have a certificate that shows who connects. `token` does that, too.
+    With `palios://` and `quic://` the connection is protected by TLS, and the broker's certificate must be for
+    its host and signed by an authority that the system trusts. `tls` is the file of another authority, or a
+    context of your own, which may have a certificate that shows who connects, though not by QUIC. `token` does
+    that, too.
 
     `name` is the client's identity, the same after each reconnect; if none is given, it says which program on
     which machine it is, with something by chance. What is

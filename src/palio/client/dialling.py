@@ -15,10 +15,11 @@ from palio.client.address import Place, is_secure
 from palio.client.connection import ClientConnection
 from palio.client.errors import NotConnected, UntrustedCertificate, WrongPort
 from palio.model.errors import NotAuthenticated, PalioError
-from palio.protocol.addresses import DEFAULT_PORT
+from palio.protocol.addresses import DEFAULT_PORT, QUIC_SCHEME, split_address
 from palio.protocol.greeting import PROTOCOL, Welcome
 from palio.protocol.strangers import NotPalio
 from palio.transport.interface import Dialler
+from palio.transport.quic import Quic
 from palio.transport.tcp import Tcp
 from palio.transport.tls import client_context, is_without_tls, speaks_tls
 from palio.transport.websocket import WebSocketDialler
@@ -110,6 +111,8 @@ async def _other_end(
             return WrongPort(there, "does not speak TLS", advice)
         case ConnectionRefusedError() | TimeoutError():
             return None
+        case _ if isinstance(place, str) and place.startswith(QUIC_SCHEME):
+            return None
         case ConnectionError() if not secure and await speaks_tls(host, port, min(timeout, _LOOK_WITHIN)):
             spoken = "TLS"
     match spoken:
@@ -146,11 +149,18 @@ def _why(problem: NotPalio | OSError) -> str:
     return problem.strerror or str(problem).rstrip(".") or "no connection"
 
 
+def _dialler(place: Place, tls: ssl.SSLContext | None) -> Dialler:
+    if not isinstance(place, str):
+        return Tcp(*place, tls)
+    if place.startswith(QUIC_SCHEME):
+        return Quic(*split_address(place), tls)
+    return WebSocketDialler(place, tls)
+
+
 async def _greet(
     place: Place, make: Callable[[], ClientConnection], tls: ssl.SSLContext | None
 ) -> tuple[ClientConnection, Welcome]:
-    dialler: Dialler = WebSocketDialler(place, tls) if isinstance(place, str) else Tcp(*place, tls)
-    connection = await dialler.dial(make)
+    connection = await _dialler(place, tls).dial(make)
     try:
         return connection, await asyncio.shield(connection.welcome)
     except BaseException:

@@ -7,11 +7,23 @@ from ipaddress import ip_address
 DEFAULT_PORT = 7070
 SCHEME = "palio://"
 SECURE_SCHEME = "palios://"  # the same over TLS
+QUIC_SCHEME = "quic://"  # the same over QUIC, which has TLS in it
+_SCHEMES = (SCHEME, SECURE_SCHEME, QUIC_SCHEME)
+
+
+def scheme_of(text: str) -> str:
+    """How an address is reached: with a scheme before it, or else without TLS over TCP."""
+    return next((scheme for scheme in _SCHEMES if text.startswith(scheme)), SCHEME)
+
+
+def is_protected(text: str) -> bool:
+    """Whether TLS is spoken at an address."""
+    return scheme_of(text) != SCHEME
 
 
 def split_address(text: str) -> tuple[str, int]:
     """Host and port of `host:port`, `palio://host:port` or `host`. Raises `ValueError` with a sentence."""
-    rest = text.removeprefix(SCHEME).removeprefix(SECURE_SCHEME).rstrip("/")
+    rest = text.removeprefix(scheme_of(text)).rstrip("/")
     host, colon, port = rest.rpartition(":")
     if not colon or rest.endswith("]"):
         host, port = rest, str(DEFAULT_PORT)

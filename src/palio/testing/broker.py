@@ -92,7 +92,12 @@ class Broker:
             self._running = running
             host = self._settings.listen.rpartition(":")[0]
             http = f"127.0.0.1:{running.http_port}" if running.http_port else "off"
-            self._settings = msgspec.structs.replace(self._settings, listen=f"{host}:{running.port}", http=http)
+            quic = self._settings.quic
+            if running.quic_port:
+                quic = f"{quic.rpartition(':')[0]}:{running.quic_port}"
+            self._settings = msgspec.structs.replace(
+                self._settings, listen=f"{host}:{running.port}", http=http, quic=quic
+            )
         return self
 
     async def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""Transports for a `BrokerConnection` that is not on a socket of its own: in memory, or within a WebSocket.
+"""Transports for a protocol that is not on a socket of its own: in memory, within a WebSocket, or by QUIC.
 
 What the connection has written and the other side has not taken yet is counted. Beyond the high-water mark the
 connection is told to pause, as by any transport, and so its own bounds and policy for slow readers apply.
@@ -18,7 +18,8 @@ DEFAULT_HIGH = 64 * 1024
 class BufferedTransport(asyncio.Transport):
     """A transport whose other side takes what was written by itself, and says how much.
 
-    `written` is called with what the protocol writes; `ended` once, when nothing more comes or goes.
+    `written` is called with what the protocol writes; `ended` once, when nothing more comes or goes; `resumed`
+    when the protocol wants to read again. Up to `under_way` bytes of what was written do not make it full.
     """
 
     def __init__(
@@ -27,6 +28,9 @@ class BufferedTransport(asyncio.Transport):
         written: Callable[[bytes], None],
         ended: Callable[[], None],
         address: tuple[str, int] | None,
+        *,
+        under_way: int = 0,
+        resumed: Callable[[], None] | None = None,
         **extra: Any,
     ) -> None:
         super().__init__({"peername": address, **extra})
@@ -34,12 +38,15 @@ class BufferedTransport(asyncio.Transport):
         self._protocol = protocol
         self._written = written
         self._ended = ended
+        self._resumed = resumed
         self._size = 0
-        self._high, self._low = DEFAULT_HIGH, DEFAULT_HIGH // 4
+        self._under_way = under_way
+        self.set_write_buffer_limits()
         self._full = False
         self._closing = False
         self._closed = False
         self._waiting: deque[bytes] = deque()
+        self._last: tuple[Exception | None] | None = None  # nothing more comes, and why
         self._reading = True
         self._room = asyncio.Event()
         self._room.set()
@@ -47,8 +54,9 @@ class BufferedTransport(asyncio.Transport):
     # For the protocol
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
-        self._high = DEFAULT_HIGH if high is None else high
-        self._low = self._high // 4 if low is None else low
+        high = DEFAULT_HIGH if high is None else high
+        self._high = high + self._under_way
+        self._low = (high // 4 if low is None else low) + self._under_way
 
     def get_write_buffer_size(self) -> int:
         return self._size
@@ -64,6 +72,9 @@ class BufferedTransport(asyncio.Transport):
         if self._size > self._high and not self._full:
             self._full = True
             self._protocol.pause_writing()
+
+    def is_reading(self) -> bool:
+        return self._reading
 
     def pause_reading(self) -> None:
         self._reading = False
@@ -105,6 +116,13 @@ class BufferedTransport(asyncio.Transport):
         """Wait until the protocol wants to read, or the end."""
         await self._room.wait()
 
+    def no_more(self, problem: Exception | None = None) -> None:
+        """Nothing more comes: the protocol reads what has come, and then that is the end."""
+        self._size = 0
+        self._closing = True
+        self._last = (problem,)
+        self._loop.call_soon(self._feed)
+
     def gone(self, problem: Exception | None = None) -> None:
         """The other side is not there any more."""
         self._size = 0
@@ -116,6 +134,10 @@ class BufferedTransport(asyncio.Transport):
             self._protocol.data_received(self._waiting.popleft())
         if self._reading or self._closed:
             self._room.set()
+        if self._last is not None and not self._waiting:
+            self._finish(*self._last)
+        elif self._resumed is not None and self._reading and not self._closed:
+            self._resumed()
 
     def _finish(self, problem: Exception | None = None) -> None:
         if not self._closed:

@@ -17,6 +17,10 @@ EXAMPLE = """\
 # HTTP: events, subscriptions, WebSocket, health and metrics (/docs lists all); "off" for none.
 #http = "127.0.0.1:7080"
 
+# Beside TCP, a UDP port for quic://, which may have the same number as that of listen; "off" for none. It needs
+# the certificate of [security], and the extra quic: pip install 'palio[quic]'.
+#quic = "off"
+
 # What is kept is kept in this folder; the journal can be elsewhere: postgresql://user@host/database
 #data = "palio-data"
 #store = ""

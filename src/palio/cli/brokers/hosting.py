@@ -154,7 +154,7 @@ async def _start(broker: BrokerServer) -> bool:
 
 
 def _reason(broker: BrokerServer, problem: OSError) -> CannotStart:
-    """What a failed start comes from: the port for clients is opened after the data, that for HTTP last."""
+    """What a failed start comes from: the ports for clients are opened after the data, that for HTTP last."""
     settings = broker.settings
     if problem.errno in _NO_ROOM:  # also for a file without a name; no socket needs any
         return CannotStart(
@@ -162,8 +162,10 @@ def _reason(broker: BrokerServer, problem: OSError) -> CannotStart:
             "Make room there, choose another folder with --data, or keep nothing with --no-journal."
         )
     which, flag, address = "clients", "--listen", settings.listen
-    if broker.port:
+    if broker.quic_port or (broker.port and settings.quic == "off"):
         which, flag, address = "HTTP", "--http", settings.http
+    elif broker.port:
+        which, flag, address = "QUIC", "--quic", settings.quic
     elif problem.filename is not None:
         return _no_data(settings, problem)
     if problem.errno == errno.EADDRINUSE:

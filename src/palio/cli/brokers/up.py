@@ -48,6 +48,9 @@ def up(
     http: Annotated[
         str | None, option("HOST:PORT", "For HTTP: events, health, metrics; 127.0.0.1:7080, or off.")
     ] = None,
+    quic: Annotated[
+        str | None, option("HOST:PORT", "For quic:// beside TCP, by UDP; off. It needs a certificate.")
+    ] = None,
     data: Annotated[str | None, option("FOLDER", "What is kept is kept here; ./palio-data.")] = None,
     store: Annotated[str | None, option("URL", "The journal, if not SQLite in the data folder.")] = None,
     lake: Annotated[
@@ -125,6 +128,7 @@ def up(
         "name": name,
         "listen": listen,
         "http": http,
+        "quic": quic,
         "data": data,
         "store": store,
         "lake": lake,
@@ -185,6 +189,7 @@ def ports(broker: BrokerServer) -> dict[str, Any]:
         "server": f"{split_address(settings.listen)[0]}:{broker.port}",
         "port": broker.port,
         "http_port": broker.http_port or None,
+        "quic_port": broker.quic_port or None,
         "pid": os.getpid(),
     }
 
@@ -220,6 +225,10 @@ def _announce(console: Console, broker: BrokerServer) -> None:
     security = settings.security
     scheme = "palios" if security.certificate else "palio"
     block.append(f"  clients  {scheme}://{server}  ").append(_who(settings, settings.listen), style="dim")
+    if broker.quic_port:
+        host = split_address(settings.quic)[0]
+        block.append(f"\n  QUIC     quic://{host}:{broker.quic_port}")
+        block.append(f"  {_who(settings, settings.quic).removesuffix(' or a certificate')}", style="dim")
     if broker.http_port:
         address = f"{split_address(settings.http)[0]}:{broker.http_port}"
         web = "https" if security.certificate else "http"

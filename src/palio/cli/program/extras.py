@@ -22,6 +22,7 @@ BRINGS = {
     "websocket": _WEBSOCKET,
     "broker": _BROKER,
     "postgresql": _BROKER | {"psycopg"},
+    "quic": frozenset({"aioquic", "cryptography"}),
     "sim": _ARROW | {"matplotlib", "numpy"},
     "spark": _SPARK,
     "connect": _SPARK | {"grpc", "grpc_status"},

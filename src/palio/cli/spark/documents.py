@@ -29,7 +29,7 @@ EPILOG = help_epilog(
     "palio spark documents --filters examples/filters.jsonl -o wanted",
     notes="`palio spark match` takes all events of a lake, documents among them.",
 )
-_BROKERS = ("palio://", "palios://")
+_BROKERS = ("palio://", "palios://", "quic://")
 _PATHS = option("[NAME[:KIND]=]XPATH", "A column with what it finds, or a short name; repeat it.", "--path")
 
 

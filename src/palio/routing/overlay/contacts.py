@@ -20,7 +20,7 @@ from zlib import crc32
 
 import msgspec
 
-from palio.protocol.addresses import SECURE_SCHEME
+from palio.protocol.addresses import is_protected
 from palio.protocol.overlay import Contact
 from palio.routing.overlay.settings import Passable, normal
 
@@ -93,8 +93,7 @@ class ContactBook:
         if broker == self._own or not self._passable(address):
             return None
         address = normal(address)
-        secure = self._own_address.startswith(SECURE_SCHEME)
-        if address == self._own_address or (secure and not address.startswith(SECURE_SCHEME)):
+        if address == self._own_address or (is_protected(self._own_address) and not is_protected(address)):
             return None
         known = self._known.get(address)
         if known is None:

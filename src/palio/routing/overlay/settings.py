@@ -8,7 +8,7 @@ from typing import Annotated, Literal, TypeAlias
 import msgspec
 
 from palio.model.amounts import Seconds
-from palio.protocol.addresses import SCHEME, SECURE_SCHEME, split_address
+from palio.protocol.addresses import scheme_of, split_address
 
 # The networks of which nobody outside an organisation has addresses: this machine, and RFC 1918 and 4193.
 PRIVATE = ("127.0.0.0/8", "::1/128", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")
@@ -60,7 +60,7 @@ class Passable:
 def normal(address: str) -> str:
     """The one way to write an address, so that nobody is known twice. Raises `ValueError`."""
     host, port = split_address(address)
-    scheme = SECURE_SCHEME if address.startswith(SECURE_SCHEME) else SCHEME
+    scheme = scheme_of(address)
     return f"{scheme}[{host}]:{port}" if ":" in host else f"{scheme}{host}:{port}"
 
 

@@ -25,7 +25,7 @@ from palio.spark.arrow import Batches
 from palio.spark.errors import DataLoss, JournalForked, WrongOption
 from palio.spark.source.rows import Damage
 
-BROKERS = ("palio", "palios", "ws", "wss")
+BROKERS = ("palio", "palios", "quic", "ws", "wss")
 
 
 class JournalStanding(msgspec.Struct, frozen=True):

@@ -40,7 +40,7 @@ from palio.spark.source.reading import read, read_stream
 from palio.spark.tables.positions import InJournals, InLake, Positioned, with_ids
 
 REASON = "reason"
-_STORES = ("palio://", "sqlite://", "postgresql://", "palios://")
+_STORES = ("palio://", "sqlite://", "postgresql://", "palios://", "quic://")
 _LEAST_PARTS = "spark.sql.files.minPartitionNum"
 # A file of lines up to this size is small: it takes a fraction of a second, and Spark about one to begin.
 SMALL_FILE = 1 << 20
