@@ -174,11 +174,11 @@ class Service:
         parts.letters.again()
         if parts.telling.tell():
             parts.letters.ways_missing = True
-        parts.spooling.save_positions()
+        waiting = parts.spooling.save_positions()
         if parts.desk.settings.keep:
             parts.retention.trim()  # what is old enough, also if there is no reader at all
         parts.going_live.again()
-        waiting = parts.reading.again() | parts.relocation.again() | parts.history.again()
+        waiting |= parts.reading.again() | parts.relocation.again() | parts.history.again()
         waiting |= parts.introductions.look() | parts.absence.again() | self.leaving.again()
         waiting |= parts.strangers.again()
         if waiting or parts.going_live.is_under_way:

@@ -17,6 +17,7 @@ from palio.routing.durable.home.homes import FilterChange, Homes
 from palio.routing.durable.home.outbox import has_expired
 from palio.routing.durable.home.room import Room
 from palio.routing.durable.home.subscription import CatchUp, Durable, HomeState
+from palio.routing.durable.home.tick_turns import TickTurns
 from palio.routing.durable.home.writing import Writing
 
 
@@ -41,6 +42,7 @@ class Spooling:
 
     def __post_init__(self) -> None:
         self._taken: dict[Durable, _TakenEvents] = {}
+        self._saving = TickTurns[Durable]()
 
     def take(self, holder: Durable | FilterChange, envelope: Envelope) -> None:
         """Takes an event of the present epoch that the filter of a subscription here selects."""
@@ -77,13 +79,15 @@ class Spooling:
         """Drops what was taken for a subscription and is not spooled yet."""
         self._taken.pop(durable, None)
 
-    def save_positions(self) -> None:
-        """Write positions that marks have moved."""
-        for durable in self._homes.subscriptions.values():
+    def save_positions(self) -> bool:
+        """Write positions that marks have moved, if it is their turn. Returns whether there are more."""
+        for durable in self._saving.of(self._homes.subscriptions.values()):
             moved = {o: s for o, s in durable.position.items() if s != durable.written_position.get(o)}
             if moved and durable.state in (HomeState.LIVE, HomeState.BEHIND) and not durable.saving:
+                self._saving.taken()
                 durable.saving = True
                 self._writing.deliveries(durable, position=tuple(moved.items()), then=durable.saved)
+        return not self._saving.is_over
 
     def spool(self, durable: Durable, envelopes: list[Envelope], *origins_read: str) -> None:
         """Write what was taken with the positions of these origins; then it may go out (invariant 3)."""

@@ -16,7 +16,8 @@ from palio.routing.durable.alarm import Alarm
 from palio.routing.durable.desk import Desk
 from palio.routing.durable.home.homes import Homes
 from palio.routing.durable.home.spool import Spooling
-from palio.routing.durable.home.subscription import HomeState, JournalPlace
+from palio.routing.durable.home.subscription import Durable, HomeState, JournalPlace
+from palio.routing.durable.home.tick_turns import TickTurns
 from palio.routing.durable.network.polling import Polling
 from palio.routing.durable.network.topology import Topology
 from palio.routing.durable.origin.journal import OriginJournal
@@ -106,6 +107,7 @@ class ProgressReports:
     def __post_init__(self) -> None:
         self._own_mark = 0
         self._told: dict[tuple[str, str], JournalPlace] = {}  # by reader and origin: what was told last
+        self._telling = TickTurns[Durable]()
 
     def hear(self, source: str, message: Marks) -> None:
         """Handles a progress message (`Marks`) from a neighbour."""
@@ -137,18 +139,23 @@ class ProgressReports:
         self._passing.epoch_changed()
 
     def _collect_progress(self) -> None:
-        """How far the subscriptions here are on disk (invariant 4), for each origin, as far as that is news.
+        """How far those subscriptions here are on disk whose turn it is (invariant 4), as far as that is news.
 
         What may be a copy that a disk has brought back speaks for nobody (`namesakes`).
         """
         told: dict[tuple[str, str], list[tuple[str, int]]] = {}
-        for durable in self._homes.subscriptions.values():
+        for durable in self._telling.of(self._homes.subscriptions.values()):
             if durable.state is not HomeState.STORING and not durable.unconfirmed:
-                for origin, place in durable.stored_position.items():
-                    if self._told.get((durable.identity, origin)) != place:
-                        self._told[durable.identity, origin] = place
-                        sequence, incarnation = place
-                        told.setdefault((origin, incarnation), []).append((durable.identity, sequence))
+                places = durable.stored_position.items()
+                news = [one for one in places if self._told.get((durable.identity, one[0])) != one[1]]
+                if news:
+                    self._telling.taken()
+                for origin, place in news:
+                    self._told[durable.identity, origin] = place
+                    sequence, incarnation = place
+                    told.setdefault((origin, incarnation), []).append((durable.identity, sequence))
+        if not self._telling.is_over:
+            self._tick.set()
         for of, positions in told.items():
             self._pass_on(of, tuple(positions))
 
