@@ -59,7 +59,7 @@ def test_it_tells_what_went_wrong_and_what_came_of_it():
         "3 brokers that find their links by themselves",
         "palio chaos --seed 7",
         "every promise kept",
-        "2 of 2 changes after which routes were whole in time",
+        "2 / 2 changes after which routes were whole in time",
         "17 lost",
         "b02 killed, 3.0 s to 7.5 s",
         "the link of b01 and b03 is cut, 10.0 s to 12.0 s",

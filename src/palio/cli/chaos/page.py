@@ -70,7 +70,7 @@ def _tiles(record: ChaosRecord) -> Iterator[Tile]:
     )
     judged, in_time = sum(row.judged for row in rows), sum(row.in_time for row in rows)
     yield Tile(
-        f"{in_time} of {judged}",
+        f"{in_time} / {judged}",
         "changes",
         "after which routes were whole in time",
         "good" if in_time == judged else "warn",
@@ -128,7 +128,7 @@ def _over_time(record: ChaosRecord) -> str:
         f'<div class="card together">{legend}{plots.lanes(names, marks, ticks, described)}'
         f"<h4>Events lost and late for transient subscriptions, each {width}</h4>"
         f"{plots.legend(lost)}{plots.columns(lost, ticks, titles, 'Events lost and late over time', low=True)}"
-        f"<h4>The longest lag of a durable subscription, in seconds</h4>"
+        f"<h4>The longest lag of a durable subscription, in seconds: it waits for brokers that are away</h4>"
         f"{plots.columns(lags, ticks, titles, 'The longest lag over time', low=True)}</div>"
     )
 
