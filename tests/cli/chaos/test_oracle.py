@@ -75,6 +75,22 @@ def test_what_comes_late_to_a_durable_subscription_is_a_lag_and_no_mistake(scene
     assert scene.oracle.durable["desk"].longest == 8.0
 
 
+def test_a_lag_is_excused_while_somebody_is_away_and_a_while_later_it_is_not(scene):
+    oracle, desk = scene.oracle, scene.oracle.durable["desk"]
+    scene.publish(1.0, desk=False)
+    assert oracle.unexcused_lag(desk, 2.0) == 1.0
+    oracle.transient["a"].away("fault 1", 2.0)
+    assert oracle.unexcused_lag(desk, 5.0) == 0.0
+    oracle.transient["a"].back("fault 1", 6.0)
+    assert oracle.unexcused_lag(desk, 8.0) == 2.0
+    separation = oracle.apart(frozenset("c"), 8.0)
+    assert oracle.unexcused_lag(desk, 9.0) == 0.0
+    separation.end = 10.0
+    assert oracle.unexcused_lag(desk, 13.0) == 3.0
+    scene.publish(11.0, "b", desk=False)
+    assert desk.lag(13.0) == 12.0
+
+
 def test_what_comes_before_it_is_confirmed_is_not_waited_for(scene):
     event = scene.publish(1.0, confirm=False)
     scene.oracle.confirmed(*event, 2.0)
@@ -162,7 +178,7 @@ def test_nothing_is_owed_to_who_is_away_nor_from_there(scene):
 
 def test_nothing_is_owed_across_a_split(scene):
     scene.publish(1.5, "a", to=("a", "b"))
-    scene.oracle.apart(frozenset("c"), 2.0, 4.0)
+    scene.oracle.apart(frozenset("c"), 2.0).end = 4.0
     assert list(scene.oracle.missed(0.0, 10.0)) == []
     scene.publish(2.5, "a", to=("a",))
     assert [taker.name for _, taker in scene.oracle.missed(0.0, 10.0)] == ["b"]  # on the same side

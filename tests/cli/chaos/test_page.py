@@ -40,7 +40,7 @@ def record(**more):
         ],
         "moments": [change(3.0, "root killed", 0.4, lost=17), change(10.0, "link cut", 0.0)],
         "by_second": [ChaosSecond(published=60, lost=3 * (number == 3)) for number in range(65)],
-        "durable": [DurableRow("d01", "b01", "value < 50", 100, 100, 4, 0, 4.2)],
+        "durable": [DurableRow("d01", "b01", "value < 50", 100, 100, 4, 0, 4.2, 0.9)],
         "transient": [TransientRow("b01", 4_000, 2, 17)],
         "requests": {"asked": 60, "replies": 170, "complete": 58, "told what is missing": 2},
         "counts": {"confirmed": 4_000, "delivered": 16_000, "lost": 17, "late": 2},
@@ -64,7 +64,7 @@ def test_it_tells_what_went_wrong_and_what_came_of_it():
         "b02 killed, 3.0 s to 7.5 s",
         "the link of b01 and b03 is cut, 10.0 s to 12.0 s",
         "root killed 0.4 s 1 of 1 within 2 s",
-        "4.2 s longest lag",
+        "4.2 s longest lag of a durable subscription; 0.9 s while nobody was away",
         "60 requests to everybody, with 170 replies",
         "✓ While nothing was wrong, nothing was lost for anybody.",
     ):

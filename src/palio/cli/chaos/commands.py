@@ -216,8 +216,11 @@ def _tell(console: Console, record: ChaosRecord, report: Path) -> None:
             whole = "the next change came too soon to judge it"
         console.print(f"  {row.group}: {whole}, {row.lost:,} lost for others", soft_wrap=True, style="dim")
     lag = max([one.longest_lag for one in record.durable], default=0.0)
+    unexcused = max([one.unexcused_lag for one in record.durable], default=0.0)
     console.print(
-        f"The longest that a durable subscription waited for an event was {lag:.1f} s.", soft_wrap=True
+        f"The longest that a durable subscription waited for an event was {lag:.1f} s, and {unexcused:.1f} s "
+        "while nobody was away.",
+        soft_wrap=True,
     )
     if record.is_well:
         console.print("✓ Every promise was kept.", style="bold green")

@@ -15,6 +15,7 @@ What transient subscriptions miss while something is wrong is no broken promise:
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterator
@@ -44,6 +45,17 @@ class WantedValues(msgspec.Struct, frozen=True):
     def text(self) -> str:
         """The filter, as it is asked for."""
         return f"exists(chaos) and value >= {self.low} and value < {self.high}"
+
+
+class Separation(msgspec.Struct):
+    """Brokers that cannot reach any other one for a while."""
+
+    some: frozenset[str]
+    begin: float
+    end: float = math.inf
+
+    def separates(self, one: str, other: str) -> bool:
+        return (one in self.some) != (other in self.some)
 
 
 class PublishedEvent(msgspec.Struct):
@@ -81,6 +93,10 @@ class TransientTaker(WatchedTaker):
         self._since = 0.0
         self._spans: list[tuple[float, float]] = []  # in which it was there
 
+    @property
+    def there_since(self) -> float | None:
+        return None if self._reasons else self._since
+
     def away(self, reason: str, at: float) -> None:
         if not self._reasons:
             self._spans.append((self._since, at))
@@ -109,7 +125,8 @@ class DurableTaker(WatchedTaker):
         self.waiting: dict[Seen, float] = {}  # what was confirmed and has not come: when it was confirmed
         self.seen: set[Seen] = set()
         self.owed = 0
-        self.longest = 0.0  # that something waited, in seconds
+        self.longest = 0.0  # that something was waited for, in seconds
+        self.longest_unexcused = 0.0  # the same, while nobody was away; as far as it was looked at
 
     def lag(self, now: float) -> float:
         """For how long it has been waiting for what it misses."""
@@ -131,7 +148,7 @@ class ChaosOracle:
         self.violations: list[str] = []
         self._names: dict[Key, Seen] = {}
         self._order: list[tuple[float, Seen]] = []  # in which events were published
-        self._apart: list[tuple[float, float, frozenset[str]]] = []
+        self._apart: list[Separation] = []
 
     def wrong(self, sentence: str) -> None:
         """A promise was broken."""
@@ -152,9 +169,11 @@ class ChaosOracle:
 
     # What happens
 
-    def apart(self, some: frozenset[str], begin: float, end: float) -> None:
-        """These brokers and all others cannot reach each other for a while."""
-        self._apart.append((begin, end, some))
+    def apart(self, some: frozenset[str], at: float) -> Separation:
+        """These brokers and all others cannot reach each other, until its `end` is set."""
+        separation = Separation(some, at)
+        self._apart.append(separation)
+        return separation
 
     def published(self, publisher: str, value: int, at: float) -> int:
         """Somebody begins to publish an event. Returns its count."""
@@ -242,6 +261,24 @@ class ChaosOracle:
         """Whether no durable subscription misses anything."""
         return not any(taker.waiting for taker in self.durable.values())
 
+    def unexcused_lag(self, taker: DurableTaker, now: float) -> float:
+        """For how long it has been waiting for something while nobody is away: its own broker and that of
+        the publisher are there, and can reach each other.
+        """
+        home = self.transient[taker.broker].there_since
+        oldest: dict[str, float] = {}
+        for (publisher, _), at in taker.waiting.items():
+            oldest.setdefault(publisher, at)
+            if len(oldest) == len(self.transient):
+                break
+        longest = 0.0
+        for publisher, at in oldest.items():
+            source = self.transient[publisher].there_since
+            if home is not None and source is not None:
+                together = [one.end for one in self._apart if one.separates(publisher, taker.broker)]
+                longest = max(longest, now - max([at, home, source, *together]))
+        return longest
+
     def owes(self, event: PublishedEvent, taker: TransientTaker) -> bool:
         """Whether who wants it was there when it was published and a moment longer, as was its publisher, and
         they could reach each other. What was not confirmed may never have left its publisher.
@@ -253,8 +290,8 @@ class ChaosOracle:
             and taker.was_there(begin, end)
             and self.transient[event.publisher].was_there(begin, end)
             and not any(
-                first < end and begin < last and (taker.name in some) != (event.publisher in some)
-                for first, last, some in self._apart
+                one.begin < end and begin < one.end and one.separates(taker.name, event.publisher)
+                for one in self._apart
             )
         )
 

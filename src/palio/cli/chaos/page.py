@@ -91,7 +91,10 @@ def _tiles(record: ChaosRecord) -> Iterator[Tile]:
         "bad" if counts.get("doubled") else "",
     )
     lag = max([one.longest_lag for one in record.durable], default=0.0)
-    yield Tile(f"{lag:.1f} s", "longest lag", "of a durable subscription")
+    unexcused = max([one.unexcused_lag for one in record.durable], default=0.0)
+    yield Tile(
+        f"{lag:.1f} s", "longest lag", f"of a durable subscription; {unexcused:.1f} s while nobody was away"
+    )
 
 
 def _sections(record: ChaosRecord) -> Iterator[Section]:
@@ -121,15 +124,18 @@ def _over_time(record: ChaosRecord) -> str:
         ColumnLayer("lost", [one.lost for one in parts], 4),
         ColumnLayer("late", [one.late for one in parts], 2),
     ]
-    lags = [ColumnLayer("lag", [one.lag for one in parts], 5)]
+    lags = [
+        ColumnLayer("nobody is away", [one.unexcused for one in parts], 4),
+        ColumnLayer("waiting for brokers that are away", [one.lag - one.unexcused for one in parts], 5),
+    ]
     return (
         "<p>Each broker has a lane: what was done to it, and for how long. Below, what was lost of the events "
         "that were published then, and how long durable subscriptions had been waiting for something.</p>"
         f'<div class="card together">{legend}{plots.lanes(names, marks, ticks, described)}'
         f"<h4>Events lost and late for transient subscriptions, each {width}</h4>"
         f"{plots.legend(lost)}{plots.columns(lost, ticks, titles, 'Events lost and late over time', low=True)}"
-        f"<h4>The longest lag of a durable subscription, in seconds: it waits for brokers that are away</h4>"
-        f"{plots.columns(lags, ticks, titles, 'The longest lag over time', low=True)}</div>"
+        f"<h4>The longest lag of a durable subscription, in seconds</h4>"
+        f"{plots.legend(lags)}{plots.columns(lags, ticks, titles, 'The longest lag over time', low=True)}</div>"
     )
 
 
@@ -163,6 +169,7 @@ def _parts(by_second: Sequence[ChaosSecond], end: float) -> tuple[int, list[Chao
             late=sum(one.late for one in some),
             lost=sum(one.lost for one in some),
             lag=max([one.lag for one in some], default=0.0),
+            unexcused=max([one.unexcused for one in some], default=0.0),
             behind=max([one.behind for one in some], default=0),
         )
         parts.append(part)
@@ -252,16 +259,19 @@ def _seconds(given: float | None) -> str:
 def _durable(record: ChaosRecord) -> str:
     if not record.durable:
         return ""
-    headings = ("name", "broker", "filter", "owed", "got", "again", "missing", "longest lag")
+    headings = ("name", "broker", "filter", "owed", "got", "again", "missing", "longest lag", "nobody away")
     rows = [
         (
             wording.text(one.name), wording.text(one.broker), f"<code>{wording.text(one.filter)}</code>",
             f"{one.owed:,}", f"{one.got:,}", f"{one.again:,}", f"{one.missing:,}", f"{one.longest_lag:.1f} s",
+            f"{one.unexcused_lag:.1f} s",
         )
         for one in record.durable
     ]  # fmt: skip
     return (
-        "<p>They are owed everything that is confirmed, whatever happens. What comes again says so.</p>"
+        "<p>They are owed everything that is confirmed, whatever happens. What comes again says so. An event "
+        "lies at the broker where it was published: while that one or their own is away, they wait. The last "
+        "column is how long they waited while nobody was.</p>"
         f'<div class="card"><div class="wide">{plots.open_table(headings, rows, 3)}</div></div>'
     )
 

@@ -39,7 +39,7 @@ class NetworkChange(msgspec.Struct, kw_only=True):
 
 
 class DurableRow(msgspec.Struct, frozen=True):
-    """A durable subscription, and what came to it. Its lag is in seconds."""
+    """A durable subscription, and what came to it. Lags are in seconds; one is unexcused if nobody was away."""
 
     name: str
     broker: str
@@ -49,6 +49,7 @@ class DurableRow(msgspec.Struct, frozen=True):
     again: int
     missing: int
     longest_lag: float
+    unexcused_lag: float
 
 
 class TransientRow(msgspec.Struct, frozen=True):
@@ -67,6 +68,7 @@ class ChaosSecond(msgspec.Struct):
     late: int = 0
     lost: int = 0
     lag: float = 0.0  # of the worst of all, in seconds
+    unexcused: float = 0.0  # the same, while nobody was away
     behind: int = 0  # how many missed something then
 
 

@@ -227,11 +227,11 @@ class ChaosRun:
     async def _split(self, fault: PlannedFault) -> None:
         some = frozenset(fault.brokers)
         with self._noted(fault, f"{_some(fault.brokers)} {_is(fault.brokers)} split off", fault.brokers):
-            begin = self.now
             self._moment(fault, "split", fault.brokers)
+            separation = self.oracle.apart(some, self.now)
             self.network.part(some)
             await asyncio.sleep(fault.lasts)
-            self.oracle.apart(some, begin, self.now)
+            separation.end = self.now
             self.network.join(some)
         self._moment(fault, "healed", fault.brokers)
 
@@ -383,9 +383,13 @@ class ChaosRun:
         """How far behind durable subscriptions are, again and again."""
         while True:
             second = self._second(self.now)
-            lags = [taker.lag(self.now) for taker in self.oracle.durable.values() if taker.waiting]
-            second.behind = max(second.behind, len(lags))
-            second.lag = max(second.lag, *lags, 0.0)
+            behind = [taker for taker in self.oracle.durable.values() if taker.waiting]
+            second.behind = max(second.behind, len(behind))
+            for taker in behind:
+                unexcused = self.oracle.unexcused_lag(taker, self.now)
+                taker.longest_unexcused = max(taker.longest_unexcused, unexcused)
+                second.unexcused = max(second.unexcused, unexcused)
+                second.lag = max(second.lag, taker.lag(self.now))
             await asyncio.sleep(_LOOK_EVERY)
 
     def _second(self, at: float) -> ChaosSecond:
@@ -438,7 +442,15 @@ class ChaosRun:
         ]
         record.durable = [
             DurableRow(
-                one.name, one.broker, one.wish.text, one.owed, one.got, one.again, len(one.waiting), one.longest
+                name=one.name,
+                broker=one.broker,
+                filter=one.wish.text,
+                owed=one.owed,
+                got=one.got,
+                again=one.again,
+                missing=len(one.waiting),
+                longest_lag=one.longest,
+                unexcused_lag=one.longest_unexcused,
             )
             for one in oracle.durable.values()
         ]
