@@ -15,7 +15,7 @@ from palio.broker.access import Access
 from palio.broker.access.rights import Allowance
 from palio.broker.connection import BrokerConnection
 from palio.broker.counts import BrokerCounts
-from palio.broker.dialling import AlreadyLinked
+from palio.broker.dialling import AlreadyLinked, OwnNeighbour
 from palio.broker.limits import ConnectionTally, TooManyConnections
 from palio.broker.operations import OperationLog
 from palio.broker.registry import Registry
@@ -79,7 +79,7 @@ class Admission:
     def admit_peer(self, connection: BrokerConnection, name: str) -> None:
         """Raises `AlreadyLinked` if there is a link that counts more than this new one."""
         if name == self._settings.name:
-            raise ProtocolViolation(f"The broker {name} cannot be its own neighbour.")
+            raise OwnNeighbour(name)
         known = self._registry.links.get(name)
         if known is None:
             return

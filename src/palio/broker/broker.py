@@ -136,7 +136,7 @@ class BrokerServer:
             self.directory.welcomed,
         )
         self._rereading = Rereading(self.access, registry, runner.handle, log)
-        self._dialling = runner.dialling = Dialling(self)
+        self._dialling = runner.dialling = Dialling(self, self._host.addresses)
         self._installers = tuple(extensions)
         self.extensions = Extensions(log)
         intake = Intake(settings, guard, runner, Inspection(self), counts, operations)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import random
 import ssl
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from palio.broker.connection import BrokerConnection
@@ -17,8 +17,9 @@ from palio.broker.settings import Peer, split_address
 from palio.model.errors import MissingDependency, PalioError
 from palio.protocol.addresses import QUIC_SCHEME, SCHEME, SECURE_SCHEME, is_protected, scheme_of
 from palio.protocol.requests import Refused
-from palio.routing.occurrences import NotReached
-from palio.routing.overlay.effects import Dial
+from palio.routing.occurrences import NotReached, Resolved
+from palio.routing.overlay.effects import Dial, Resolve
+from palio.routing.overlay.names import read_name
 from palio.routing.overlay.settings import normal
 from palio.transport.quic import Quic
 from palio.transport.tcp import Tcp
@@ -43,6 +44,13 @@ class AlreadyLinked(PalioError):
     broker: str
     at: str = ""
     sentence = "There is a link to {broker} already."
+
+
+class OwnNeighbour(PalioError):
+    """A broker that has connected to itself."""
+
+    broker: str
+    sentence = "The broker {broker} cannot be its own neighbour."
 
 
 class NotRunning(PalioError):
@@ -81,8 +89,10 @@ class Attempt(NamedTuple):
 class Dialling:
     """One task for each neighbour that this broker connects to."""
 
-    def __init__(self, broker: BrokerServer) -> None:
+    def __init__(self, broker: BrokerServer, resolve: Callable[[str], Awaitable[list[str]]]) -> None:
+        """`resolve` gives all machines that a name leads to; it raises OSError."""
         self._broker = broker
+        self._machines = resolve
         self._is_running = False
         self._peers: dict[str, Peer] = {}  # by their addresses, as all that follows
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -172,6 +182,27 @@ class Dialling:
         self._asking.add(task)
         task.add_done_callback(self._asking.discard)
 
+    def resolve(self, effect: Resolve) -> None:
+        """Look up all addresses of a name, for the overlay."""
+        if not self._is_running:
+            return
+        task = asyncio.get_running_loop().create_task(self._look_up(effect.name))
+        self._asking.add(task)
+        task.add_done_callback(self._asking.discard)
+
+    async def _look_up(self, name: str) -> None:
+        wanted = read_name(name)
+        try:
+            async with asyncio.timeout(_CONNECT_WITHIN):
+                machines = await self._machines(wanted.host)
+            found = Resolved(name, tuple(map(wanted.address, machines)))
+        except TimeoutError:
+            found = Resolved(name, reason="Nobody said in time where it leads to.")
+        except (OSError, UnicodeError) as problem:
+            told = problem.strerror if isinstance(problem, OSError) else problem
+            found = Resolved(name, reason=f"It leads nowhere: {told or problem}.")
+        self._broker.handle(found, "")
+
     def stop(self) -> None:
         self._is_running = False
         for task in (*self._tasks.values(), *self._asking):
@@ -181,7 +212,8 @@ class Dialling:
     async def _ask(self, peer: Peer) -> None:
         attempt = await self._connect(peer, asks=True)
         if not attempt.was_linked:  # otherwise the router has heard of the link, and of its end
-            self._broker.handle(NotReached(peer.address, attempt.reason), "")
+            is_own = attempt.refusal is not None and attempt.refusal.error == OwnNeighbour.__name__
+            self._broker.handle(NotReached(peer.address, attempt.reason, is_own), "")
 
     # Again and again
 

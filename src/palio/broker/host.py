@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -36,6 +37,12 @@ def life_at(now: float) -> int:
     return min(max(0, int((now - _FIRST_LIFE) * _LIVES_A_SECOND)), _LAST_LIFE)
 
 
+async def all_addresses(name: str) -> list[str]:
+    """All machines that a name leads to, as the system says. Raises OSError."""
+    found = await asyncio.get_running_loop().getaddrinfo(name, None, type=socket.SOCK_STREAM)
+    return sorted({str(address[0]).partition("%")[0] for *_, address in found})
+
+
 class StandbyEnded(PalioError):
     """A standby that was told to end before it has taken over."""
 
@@ -56,6 +63,9 @@ class Host(Protocol):
 
     async def open_store(self, settings: Settings, bridge: StoreBridge) -> Store:
         """The store that the settings ask for, which tells the bridge. Raises what it does."""
+
+    async def addresses(self, name: str) -> list[str]:
+        """All machines that a name leads to, by their addresses. Raises OSError."""
 
     def keeper(self, settings: Settings) -> Keeper:
         """Where the gateway keeps its subscriptions."""
@@ -104,6 +114,9 @@ class MachineHost:
             store = await standby.open(settings.name, open_store)
         settings.keep_name()
         return store
+
+    async def addresses(self, name: str) -> list[str]:
+        return await all_addresses(name)
 
     def keeper(self, settings: Settings) -> Keeper:
         from palio.broker.gateway.definitions import FileKeeper, MemoryKeeper  # noqa: PLC0415 (only with HTTP)

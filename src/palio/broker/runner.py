@@ -45,7 +45,7 @@ from palio.routing.documents.current import with_documents
 from palio.routing.durable.effects import STORE_EFFECTS, Append, Hand, HasLeft, Read, ReportForgotten, ReportGap
 from palio.routing.effects import CloseLink, Deliver, Effect, Reply, Send, SetTimer, SharedChanged, SharedReady
 from palio.routing.occurrences import StoreMessage
-from palio.routing.overlay.effects import MADE, Dial, OverlayEvent
+from palio.routing.overlay.effects import MADE, Dial, OverlayEvent, Resolve
 from palio.routing.overlay.manager import REMOVED
 from palio.routing.overlay.settings import normal
 from palio.routing.router import Router
@@ -120,6 +120,7 @@ class EffectRunner:
             SetTimer: self._timers.set,
             CloseLink: self._close_link,
             Dial: self._dial,
+            Resolve: self._resolve,
             OverlayEvent: self._tell_of_overlay,
             ReportGap: self._report_gap,
             ReportForgotten: self._report_forgotten,
@@ -287,6 +288,9 @@ class EffectRunner:
 
     def _dial(self, effect: Dial) -> None:
         self.dialling.once(effect)
+
+    def _resolve(self, effect: Resolve) -> None:
+        self.dialling.resolve(effect)
 
     def _tell_of_overlay(self, event: OverlayEvent) -> None:
         """Tells what has happened to a link, also whoever waits for one to be there."""

@@ -40,6 +40,7 @@ from palio.protocol.heartbeat import HEARTBEAT
 from palio.protocol.peers import LinkKind
 from palio.routing.configuration import Strategy
 from palio.routing.durable.desk import DurableSettings
+from palio.routing.overlay.names import is_name, read_name
 from palio.routing.overlay.settings import OverlayKind, OverlaySettings, Passable
 from palio.routing.reconfiguration.settings import Protocol, ReconfigurationSettings
 
@@ -312,7 +313,10 @@ def checked(given: Mapping[str, Any], origins: Mapping[str, str], file: str) -> 
     addresses |= {f"peers[{number}].address": peer.address for number, peer in enumerate(settings.peers)}
     for path, address in addresses.items():
         try:
-            split_address(address)
+            if path.startswith("overlay.join") and is_name(address):
+                read_name(address)
+            else:
+                split_address(address)
         except ValueError as problem:
             raise WrongSetting(f"$.{path}", _origin(path, origins, file), str(problem)) from None
     if settings.overlay.address:

@@ -22,7 +22,7 @@ from palio.routing.core import Core
 from palio.routing.effects import CloseLink, Send, SetTimer
 from palio.routing.inquiry_routing import InquiryRouting
 from palio.routing.links import COUNTERPART, NeighbourLink
-from palio.routing.occurrences import LinkDown, LinkUp, NotReached
+from palio.routing.occurrences import LinkDown, LinkUp, NotReached, Resolved
 from palio.routing.overlay.effects import (
     FOUND_DEAD,
     JOINED,
@@ -110,6 +110,8 @@ class Neighbours:
             self._link_up(source, message)
         elif kind is NotReached:
             self.overlay.not_reached(message)
+        elif kind is Resolved:
+            self.overlay.resolved(message)
         else:
             return False
         self._settle_overlay()

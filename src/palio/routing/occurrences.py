@@ -55,10 +55,22 @@ class LinkDown(WireMessage, frozen=True):
 
 
 class NotReached(WireMessage, frozen=True):
-    """What `Dial` was to reach cannot be, or does not take this broker; and why, as a sentence."""
+    """What `Dial` was to reach cannot be, or does not take this broker; and why, as a sentence.
+
+    It may be its own address (`is_own`).
+    """
 
     address: str
     reason: str
+    is_own: bool = False
+
+
+class Resolved(WireMessage, frozen=True):
+    """All addresses of a name that was to be looked up (`Resolve`); or the `reason` why there are none."""
+
+    name: str
+    addresses: tuple[str, ...] = ()
+    reason: str = ""
 
 
 # From the store. Each effect on the store has a token, and is completed by one of these.
@@ -91,6 +103,6 @@ class Found(WireMessage, frozen=True):
 
 SessionMessage: TypeAlias = Open | Close | PublishPart
 SubscriberMessage: TypeAlias = SessionMessage | SubscriberRequest
-LinkMessage: TypeAlias = LinkUp | LinkDown | NotReached
+LinkMessage: TypeAlias = LinkUp | LinkDown | NotReached | Resolved
 StoreMessage: TypeAlias = Stored | Failed | Found
 Message: TypeAlias = SessionMessage | LinkMessage | StoreMessage | ClientMessage | BrokerMessage

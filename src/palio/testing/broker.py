@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Self
 
 import msgspec
@@ -25,11 +25,18 @@ PATIENCE = DurableSettings(tick=0.05, settle_within=0.01)
 class Broker:
     """A broker. `async with` starts it and gives its address; `with` starts it in a thread."""
 
-    def __init__(self, settings: Settings, clock: Clock | None, extensions: Sequence[Installer] = ()) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Clock | None,
+        extensions: Sequence[Installer] = (),
+        resolver: Callable[[str], Awaitable[list[str]]] | None = None,
+    ) -> None:
         self._settings = settings
         self._extensions = extensions
         self.clock = clock
         self._host = MemoryHost(clock, self._changed)
+        self._host.resolver = resolver or self._host.resolver
         self._running: live.BrokerServer | None = None
         self._thread: LoopThread | None = None
         self._waiting: list[tuple[Callable[[], bool], asyncio.Future[None]]] = []
@@ -151,13 +158,14 @@ def broker(
     durable: DurableSettings = PATIENCE,
     limits: Limits = Limits(),  # noqa: B008 (it is immutable)
     extensions: Sequence[Installer] = (),
+    resolver: Callable[[str], Awaitable[list[str]]] | None = None,
     **settings: Any,
 ) -> Broker:
     """A broker for a test: `async with palio.testing.broker() as address`.
 
     With a `journal`, which is in memory, there are durable subscriptions and confirmations that mean something.
-    With `http` it has a gateway. `extensions` add to it (`palio.broker.extension`). Further `settings` are
-    those of `palio.toml`.
+    With `http` it has a gateway. `extensions` add to it (`palio.broker.extension`). A `resolver` says to which
+    addresses names lead that it joins (`dns://…`). Further `settings` are those of `palio.toml`.
     """
     return Broker(
         Settings(
@@ -171,4 +179,5 @@ def broker(
         ),
         clock,
         extensions,
+        resolver,
     )

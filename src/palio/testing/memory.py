@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from palio.broker.clock import MonotonicClock as BrokerClock
 from palio.broker.gateway.definitions import MemoryKeeper
-from palio.broker.host import life_at
+from palio.broker.host import all_addresses, life_at
 from palio.broker.settings import Settings
 from palio.broker.storing import StoreBridge
 from palio.broker.timers import Cancellable
@@ -32,6 +32,7 @@ class MemoryHost:
     def __init__(self, clock: Clock | None, changed: Callable[[], None]) -> None:
         self._clock = clock
         self.changed = changed
+        self.resolver: Callable[[str], Awaitable[list[str]]] = all_addresses
         self._keeper = MemoryKeeper()
         self.place: MemoryPlace | None = None
         self._store: MemoryStore | None = None
@@ -72,6 +73,9 @@ class MemoryHost:
             log_bounds=settings.operations.bounds,
         )
         return self._store
+
+    async def addresses(self, name: str) -> list[str]:
+        return await self.resolver(name)
 
     def keeper(self, settings: Settings) -> MemoryKeeper:
         return self._keeper

@@ -69,7 +69,11 @@ def up(
     ] = None,
     join: Annotated[
         list[str] | None,
-        option("ADDRESS[,ADDRESS]", "Join the network of one of these brokers; links are found by themselves."),
+        option(
+            "ADDRESS[,ADDRESS]",
+            "Join the network of one of these brokers; links are found by themselves. dns://NAME:PORT is all "
+            "brokers at a name.",
+        ),
     ] = None,
     overlay: Annotated[
         str | None, option("KIND", "fixed: links are those of --peer. tree: brokers find each other.")

@@ -48,6 +48,7 @@ class KnownBroker(msgspec.Struct, eq=False):
     broker: str = ""
     place: int = MET
     to_join: bool = False  # said by an operator: it is never forgotten
+    led_by: str = ""  # the name to join that leads to it
     distance: float = 0.0
     source: str = ""  # who has told of it first; nobody if it was itself
     sure: bool = False  # it has said its name itself
@@ -69,6 +70,7 @@ class ContactBook:
         self._passable = passable
         self._known = {address: KnownBroker(address, to_join=True) for address in map(normal, join)}
         self._own_address = ""
+        self._also_own: set[str] = set()  # at which this broker has found itself
         self._barred: dict[str, None] = {}  # brokers
 
     def begin(self, address: str) -> None:
@@ -108,6 +110,23 @@ class ContactBook:
         if distance and (told_by == broker or not known.distance):
             known.distance = distance
         return known
+
+    def own(self, address: str) -> None:
+        """This broker has found itself at this address."""
+        if len(self._also_own) < MOST_KNOWN:
+            self._also_own.add(normal(address))
+        self._known.pop(normal(address), None)
+
+    def lead(self, name: str, addresses: Iterable[str]) -> bool:
+        """A name to join leads to these addresses, and to no others. Returns whether one was not known."""
+        found = [one for one in dict.fromkeys(map(normal, addresses)) if one not in self._also_own]
+        found = [one for one in found if one != self._own_address][:MOST_KNOWN]
+        for known in list(self._known.values()):
+            if known.led_by == name and known.address not in found:
+                del self._known[known.address]
+        new = [one for one in found if one not in self._known]
+        self._known |= {one: KnownBroker(one, to_join=True, led_by=name) for one in new}
+        return bool(new)
 
     def bar(self, broker: str) -> None:
         """Do not ask this broker any more: an operator, here or there, has removed the link."""

@@ -19,6 +19,12 @@ class Dial(msgspec.Struct, frozen=True, gc=False):
     kind: LinkKind = LinkKind.PEER
 
 
+class Resolve(msgspec.Struct, frozen=True, gc=False):
+    """Look up all addresses of a name to join, as it is written in the settings: `Resolved` says them."""
+
+    name: str
+
+
 # What can happen, and how an operator is told.
 MADE, REMOVED_IN_ORDER, FOUND_DEAD, REPLACED = "link made", "link removed", "link dead", "link replaced"
 REFUSED, NOT_REACHED, DAMPED, GIVEN_UP = "link refused", "not reached", "link damped", "link given up"
@@ -57,4 +63,4 @@ class OverlayEvent(msgspec.Struct, frozen=True, gc=False):
     looks: bool | None = None
 
 
-OverlayEffect: TypeAlias = Dial | OverlayEvent
+OverlayEffect: TypeAlias = Dial | Resolve | OverlayEvent

@@ -13,7 +13,7 @@ import msgspec
 from palio.protocol.overlay import Contact, Standing
 from palio.protocol.peers import Goodbye, Hello
 from palio.routing.links import NeighbourLink
-from palio.routing.occurrences import LinkDown, NotReached
+from palio.routing.occurrences import LinkDown, NotReached, Resolved
 
 # Why a link is refused: it would close a cycle; there are neighbours enough; the part that asks is the larger
 # one, and is going to be asked; the two are not to work together at all; an operator has removed it; or just
@@ -116,6 +116,9 @@ class Manager(Protocol):
     def not_reached(self, message: NotReached) -> None:
         """Somebody could not be asked."""
 
+    def resolved(self, message: Resolved) -> None:
+        """It is known where a name to join leads to."""
+
     def begin(self, address: str) -> None:
         """The broker runs, and can be reached at this address."""
 
@@ -168,6 +171,9 @@ class FixedLinks:
         pass
 
     def not_reached(self, message: NotReached) -> None:
+        pass
+
+    def resolved(self, message: Resolved) -> None:
         pass
 
     def begin(self, address: str) -> None:

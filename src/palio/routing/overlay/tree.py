@@ -44,7 +44,7 @@ from palio.protocol.overlay import MOST_CONTACTS, Contact, Nearby, Standing, Sug
 from palio.protocol.peers import Component, Goodbye, Hello, LinkKind
 from palio.routing.effects import Effect, Send, SetTimer
 from palio.routing.links import Naming, NeighbourLink
-from palio.routing.occurrences import LinkDown, NotReached
+from palio.routing.occurrences import LinkDown, NotReached, Resolved
 from palio.routing.overlay.beside import NEWS_AT_ONCE, NEWS_EVERY, Beside
 from palio.routing.overlay.contacts import GRANDPARENT, MET, PARENT, SIBLING, ContactBook, KnownBroker
 from palio.routing.overlay.effects import (
@@ -67,6 +67,7 @@ from palio.routing.overlay.manager import (
     Refusal,
     ended_how,
 )
+from palio.routing.overlay.names import JoinNames, is_name
 from palio.routing.overlay.settings import OverlaySettings, Passable
 from palio.routing.pace import Pace
 
@@ -114,7 +115,11 @@ class TreeOverlay:
         self._naming = naming
         self._effects = effects
         self._now = now
-        self._book = ContactBook(broker, settings.join, Passable(settings.networks))
+        join = [one for one in settings.join if not is_name(one)]
+        self._book = ContactBook(broker, join, Passable(settings.networks))
+        self._names = JoinNames(
+            settings.join, self._book, look_every=settings.look_every, effects=effects, now=now
+        )
         self._beside = Beside(self._book, effects, now)
         self._links = self._beside.links
         self._look = Look(
@@ -287,6 +292,7 @@ class TreeOverlay:
         self._pause = FIRST_PAUSE
         self._look_at = self._now()
         self._seeks_until = self._now() + SEEKS_FOR * self._settings.ask_within
+        self._names.begin_anew()
 
     def _shrunk(self) -> None:
         """Our part is smaller: who is missing looks for us, and after a while we for them."""
@@ -360,6 +366,17 @@ class TreeOverlay:
 
     def not_reached(self, message: NotReached) -> None:
         self._look.not_reached(message)
+        if message.is_own:
+            self._book.own(message.address)
+
+    def resolved(self, message: Resolved) -> None:
+        is_new = self._names.resolved(message)
+        if not self._is_root:
+            return
+        if is_new or self._look_at is None:
+            self._look_at = self._now()
+        elif not (self._names.are_awaited or self._look.is_on):
+            self._seeks_until = None
 
     def dialled(self, link: NeighbourLink, address: str) -> bool:
         return self._look.dialled(link, address)
@@ -385,12 +402,14 @@ class TreeOverlay:
         else:
             if self._naming.component != self._named:
                 self._become_root()
+            self._names.look()
             self._ask_somebody()
         self._tell_neighbours()
         self._set_timer()
 
     def _stop_looking(self) -> None:
         self._named = self._look_at = self._seeks_until = None
+        self._names.rest()
         if self._look.asking is None and self._alone_since is not None:
             self._counts["repairs"] += 1
             self._tell_of_repair(self._naming.toward or "")
@@ -435,9 +454,12 @@ class TreeOverlay:
 
     def _look_later(self) -> None:
         """Look again after a pause, if there is anybody who may be in another part."""
-        self._seeks_until = None
+        is_over = not self._names.are_awaited
+        self._seeks_until = None if is_over else self._seeks_until
         if not self._book.candidates(self._links, self._now()):
             self._look_at = None
+            if not is_over:
+                return
             self._tell_of_repair("")
             self._alone_since = None
             return
@@ -450,7 +472,7 @@ class TreeOverlay:
         due = self._look_at
         if self._look.asking is not None:
             due = self._look.due
-        for other in (self._beside.owed_at, self._seeks_until):
+        for other in (self._beside.owed_at, self._seeks_until, self._names.due):
             if other is not None and (due is None or other < due):
                 due = other
         if due is not None and due != self._timer_at:
