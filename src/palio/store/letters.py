@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from itertools import chain, islice
+from itertools import islice
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -79,15 +79,29 @@ class SharedLetters:
         self.counts: Counter[int] = Counter()  # how many deliveries name each
         self.last = 0  # the largest number that was given
         self.epochs: dict[int, int] = {}  # of events that are named, by sequence
+        self.named: dict[int, dict[DeliveryKey, None]] = {}  # by whom
         self.appended: dict[int, _Known] = {}  # the large ones among the last, by sequence
 
     def add(self, key: DeliveryKey, letter: int, epoch: int = 0) -> None:
         """A delivery that was found on disk, of a letter, or of an event that was forwarded in an epoch."""
         if letter < 0:
             self.epochs[-letter] = epoch
-        self.of[key] = letter
+        self.name(key, letter)
         self.counts[letter] += 1
         self.last = max(self.last, letter)
+
+    def name(self, key: DeliveryKey, letter: int) -> None:
+        """A delivery names this letter or event, and none that it has named before; 0 is none at all."""
+        before = self.of.pop(key, 0)
+        if before < 0:
+            keys = self.named[-before]
+            del keys[key]
+            if not keys:
+                del self.named[-before]
+        if letter:
+            self.of[key] = letter
+        if letter < 0:
+            self.named.setdefault(-letter, {})[key] = None
 
 
 class LetterChanges:
@@ -182,14 +196,18 @@ class LetterChanges:
         known = self._epochs.get(sequence)
         return self._shared.epochs.get(sequence, 0) if known is None else known
 
-    def waited_for(self, upto: int) -> Mapping[int, list[DeliveryKey]]:
-        """The events of the journal up to a sequence that deliveries name, by sequence."""
+    def waited_for(self, swept: int, upto: int) -> Mapping[int, list[DeliveryKey]]:
+        """The events of the journal behind `swept`, up to a sequence, that deliveries name, by sequence."""
         found: dict[int, list[DeliveryKey]] = defaultdict(list)
-        if any(-upto <= letter < 0 for letter in chain(self._shared.counts, self._counts)):
-            for key, letter in {**self._shared.of, **self._of}.items():
-                if -upto <= letter < 0:
-                    found[-letter].append(key)
-        return found
+        of, named = self._of, self._shared.named
+        if named:
+            for sequence in range(swept + 1, upto + 1):
+                if sequence in named:
+                    found[sequence] += [key for key in named[sequence] if key not in of]
+        for key, letter in of.items():
+            if -upto <= letter < -swept:
+                found[-letter].append(key)
+        return {sequence: keys for sequence, keys in found.items() if keys}
 
     def moved(
         self, sequence: int, keys: Sequence[DeliveryKey], data: bytes
@@ -210,10 +228,7 @@ class LetterChanges:
         """It is on disk."""
         shared = self._shared
         for key, letter in self._of.items():
-            if letter:
-                shared.of[key] = letter
-            else:
-                shared.of.pop(key, None)
+            shared.name(key, letter)
         shared.epochs |= self._epochs
         for letter, count in self._counts.items():
             if count:

@@ -39,7 +39,7 @@ def sweep(
     upto = min(transaction.trimmed, standing.swept + rows)
     if upto <= standing.swept:
         return standing.swept
-    transaction.keep_named(upto)
+    transaction.keep_named(standing.swept, upto)
     which = {
         "broker": standing.broker,
         "swept": standing.swept,

@@ -428,12 +428,12 @@ class Transaction:
         if gone := self.letters.release(keys):
             self._backend.unshare(self._connection, self._broker, gone)
 
-    def keep_named(self, upto: int) -> None:
-        """Events up to a sequence are about to be deleted: what names them is kept without them."""
+    def keep_named(self, swept: int, upto: int) -> None:
+        """Events behind `swept`, up to a sequence, are to be deleted: what names them is kept without them."""
         self.bytes += keyed.keep_named(self._connection, self._broker, self._name, upto)
         backend, connection, changes = self._backend, self._connection, self.letters
         before = changes.bytes
-        for sequence, keys in changes.waited_for(upto).items():
+        for sequence, keys in changes.waited_for(swept, upto).items():
             found = event_in(connection, self._broker, self._name, sequence)
             if not isinstance(found, Envelope):  # whoever starts next hears of it
                 if found and aside.put_event(connection, self._broker, self._name, sequence, found):
