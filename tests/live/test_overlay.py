@@ -7,6 +7,8 @@ import random
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.live.durable import Publisher, Taker, finished
 from tests.live.network import Network, play, until
 
@@ -79,5 +81,33 @@ def test_brokers_that_are_told_one_address_become_a_tree_and_heal(tmp_path: Path
                 await whole(network, NAMES)
             await load
             await finished(publishers, takers)
+
+    play(scene)
+
+
+@pytest.mark.slow
+def test_ten_seconds_without_a_processor_make_no_false_death(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with Network(tmp_path) as network:  # with the heartbeat that brokers have by default
+            for name in "abc":
+                join = [] if name == "a" else [network["a"].address]
+                network.add(name, overlay={"kind": "tree", "join": join})
+                await network[name].start()
+            before = await whole(network, "abc")
+            seed = random.randrange(1_000_000)
+            print(f"seed {seed}")
+            chance = random.Random(seed)
+            for name in "abca":
+                network[name].freeze()
+                await asyncio.sleep(10.0)  # it is the time that is tried
+                network[name].thaw()
+                await asyncio.sleep(
+                    chance.uniform(0.0, 5.0)
+                )  # so that it begins anywhere between two signs of life
+            after = await whole(network, "abc")
+            for name in "abc":
+                assert after[name]["lost"] == 0, f"{name} has lost a neighbour"
+                assert after[name]["links"] == before[name]["links"]
+                assert after[name]["component"] == before[name]["component"]
 
     play(scene)

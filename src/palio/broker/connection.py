@@ -81,6 +81,7 @@ class ConnectionStatistics(msgspec.Struct, frozen=True):
     received_bytes: int
     outgoing: OutgoingStatistics
     throttled: float = 0.0  # seconds for which it was not read from, as it had sent more than was taken
+    round_trip: float | None = None  # seconds from a ping to its answer, lately; of neighbours
 
 
 class BrokerConnection(asyncio.Protocol):
@@ -147,7 +148,15 @@ class BrokerConnection(asyncio.Protocol):
         said = self.outgoing.statistics()
         throttled = round(self._held_back.seconds(self._loop.time()), 3)
         return ConnectionStatistics(
-            self.name, role, self.state.value, self.address, self._since, *heard, said, throttled
+            self.name,
+            role,
+            self.state.value,
+            self.address,
+            self._since,
+            *heard,
+            said,
+            throttled,
+            self._conversation.heartbeat.round_trip,
         )
 
     def go(self, event: str) -> None:
@@ -206,7 +215,7 @@ class BrokerConnection(asyncio.Protocol):
 
     def _converse(self) -> None:
         settings = self.broker.settings
-        heartbeat = Heartbeat(settings.heartbeat, self._loop.time())
+        heartbeat = Heartbeat(settings.heartbeat, self._loop.time(), often=self.peer is not None)
         if self.peer is None:
             self._conversation = Conversation(heartbeat, decode, self.put, frame_limit=GREETING_FRAME)
             return
@@ -461,6 +470,7 @@ class BrokerConnection(asyncio.Protocol):
                 self._count_for(self.principal.name)
         else:
             self._work_for(("link", self.name), LINK_WEIGHT)
+        self._conversation.heartbeat.often = not is_client
         settings = self.broker.settings
         limits = settings.limits
         self._conversation.welcome(

@@ -73,6 +73,8 @@ class Metrics(Collector):
         waiting = GaugeMetricFamily("palio_link_waiting_bytes", "Bytes that wait for it.", labels=labels)
         help_text = "Seconds for which it was not read from: it sends more than is taken."
         throttled = CounterMetricFamily("palio_link_throttled_seconds", help_text, labels=labels)
+        help_text = "Seconds from a heartbeat to its answer, smoothed."
+        round_trip = GaugeMetricFamily("palio_link_round_trip_seconds", help_text, labels=labels)
         for link, connection in self._broker.links.items():
             statistics = connection.statistics()
             key = (self._broker.settings.name, link)
@@ -80,7 +82,9 @@ class Metrics(Collector):
             received.add_metric(key, statistics.received_bytes)
             waiting.add_metric(key, statistics.outgoing.waiting_bytes)
             throttled.add_metric(key, statistics.throttled)
-        yield from (sent, received, waiting, throttled)
+            if statistics.round_trip is not None:
+                round_trip.add_metric(key, statistics.round_trip)
+        yield from (sent, received, waiting, throttled, round_trip)
 
     def _of_overlay(self) -> Iterator[Metric]:
         name, overlay = self._broker.settings.name, self._broker.router.overlay()

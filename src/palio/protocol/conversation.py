@@ -14,7 +14,8 @@ Invariants, to which tests refer:
 3. What is said is put in the order in which it was said.
 4. A request has a number that no other one of this end has; an answer or a refusal has that of its request.
 5. A ping is answered in its place: who hears the answer knows that all that it said before has been heard.
-6. Who hears nothing for three heartbeats takes the other end for gone, unless it did not listen itself.
+6. Who hears nothing for three heartbeats, and as long as an answer takes, takes the other end for gone, unless
+   it did not listen itself.
 """
 
 from __future__ import annotations
@@ -103,6 +104,7 @@ class Conversation(Generic[Kept]):
             self.say(Pong(number=message.number))
             return None
         if kind is Pong:
+            self.heartbeat.answered(message.number)
             return message if self.pairing.get(message.number) is not None else None
         if kind is Bye or (kind is Refused and message.subject == CONNECTION):
             return message
@@ -160,5 +162,5 @@ class Conversation(Generic[Kept]):
         due = self.heartbeat.due(now, listening=listening, speaking=speaking and self.is_greeted)
         if due is Due.PING:
             self.heartbeat.said = now
-            self.say(Ping())
+            self.say(Ping(number=self.heartbeat.ping(now)))
         return due is Due.GONE
