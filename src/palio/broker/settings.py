@@ -170,6 +170,10 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         optional = [("http", "--http", self.http), ("quic", "--quic", self.quic)]
         return [("listen", "--listen", self.listen), *[one for one in optional if one[2] != "off"]]
 
+    def __post_init__(self) -> None:
+        if self.relay:
+            msgspec.structs.force_setattr(self, "journal", False)
+
     @property
     def store_url(self) -> str:
         """Where the journal is."""
@@ -305,7 +309,6 @@ def checked(given: Mapping[str, Any], origins: Mapping[str, str], file: str) -> 
             if given.get(key):
                 reason = f"A relay keeps nothing: leave out `{key}`, or let the broker be none."
                 raise WrongSetting(f"$.{key}", origins.get(key, file), reason)
-        settings = msgspec.structs.replace(settings, journal=False)
     addresses = {path: address for path, _, address in settings.ports}
     if settings.overlay.address:
         addresses["overlay.address"] = settings.overlay.address
