@@ -14,7 +14,8 @@ from tests.live.network import Network, play, until
 from tests.live.test_leaving import LINE, SETTINGS, called
 
 
-def test_a_relay_is_killed_while_events_pass_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("times", [1, pytest.param(5, marks=pytest.mark.slow)])
+def test_a_relay_is_killed_while_events_pass_it(tmp_path: Path, times: int) -> None:
     async def scene() -> None:
         async with Network(tmp_path, **SETTINGS) as network:
             network.add("b", relay=True)  # in the middle
@@ -26,16 +27,18 @@ def test_a_relay_is_killed_while_events_pass_it(tmp_path: Path) -> None:
             await here.open(network["c"].address)
             await taker.open(network["c"].address, ready="network")
             await moved.open(network["a"].address, ready="network")
-            for _ in range(2):
+            for _ in range(times):
                 await asyncio.gather(there.publish(60), here.publish(60))
                 relay.kill()
                 await asyncio.gather(there.publish(60), here.publish(60))
-                await relay.start()
+                relay.launch("--relay")
+                await relay.up()
                 await network.linked()
             await moved.close()
             await moved.open(network["c"].address, patience=60.0)
             await finished([there, here], [taker, moved])
             assert not list((relay.folder / "data").glob("*.db*")), "nothing is kept"
+            assert "none: a relay passes on what the others keep" in relay.log
             code, said = await called(tmp_path, "peers", "--server", network["a"].address)
             assert code == 0
             assert "peer, relay" in said
