@@ -16,7 +16,7 @@ from palio import Filter, Notification, PalioError
 from palio.protocol.durable.subscriptions import Attach
 from palio.protocol.encoding import UnreadableMessage, decode, encode
 from palio.protocol.envelope import Envelope
-from palio.protocol.peers import Component, Hello, LinkKind
+from palio.protocol.peers import Component, Forward, Hello, LinkKind
 from palio.protocol.requests import Publish, Subscribe
 from palio.routing import Configuration, Router
 from palio.routing.durable.effects import StoreEffect
@@ -31,14 +31,20 @@ from tests.slices import sliced
 STORED = get_args(StoreEffect)
 NAMES = ("a", "b", "liar", "s0", "client", "one", "two", "1 a 1 1", "publish 1")
 MESSAGES = 1_500
+WITH_A_JOURNAL = Configuration(broker="a", durable=SETTINGS)
+A_RELAY = Configuration(broker="a", relay=True)
 
 
 class Alone:
     """A broker with a disk, two neighbours that do not exist, and a client."""
 
-    def __init__(self, kind: LinkKind) -> None:
-        self.router = Router(Configuration(broker="a", durable=SETTINGS))
+    def __init__(
+        self, kind: LinkKind, configuration: Configuration = WITH_A_JOURNAL, terms: str | None = None
+    ) -> None:
+        """The neighbours say these `terms`; if not given, those of the broker."""
+        self.router = Router(configuration)
         self.kind = kind
+        self.terms = terms
         self.disk = Disk()
         self.timers: dict[str, float] = {}
         self.now = 1_000.0
@@ -71,9 +77,8 @@ class Alone:
                 hellos.append((effect.broker, effect.message))
         for neighbour, hello in hellos:  # there is no link without a proper one
             kind = COUNTERPART[hello.kind]
-            self.hear(
-                Hello(kind, hello.cost, hello.terms, Component(neighbour), (neighbour,), hello.form), neighbour
-            )
+            terms = self.terms or hello.terms
+            self.hear(Hello(kind, hello.cost, terms, Component(neighbour), (neighbour,), hello.form), neighbour)
         for neighbour in closed:
             self.again(neighbour)
 
@@ -120,7 +125,28 @@ def heard(message: Any) -> Any:
 @pytest.mark.parametrize(("source", "kinds"), [("liar", OF_PEERS), ("two", OF_CLIENTS)], ids=["peer", "client"])
 def test_a_broker_goes_on_whatever_it_is_told(seed, source, kinds):
     alone = Alone(LinkKind.GRAPH if seed % 2 else LinkKind.PEER)
-    liar = Liar(f"{seed} {source}", NAMES)
+    lie(alone, seed, source, kinds)
+    before = alone.delivered
+    alone.hear(Publish((Notification({"n": 77}),), 5), "client")
+    for _ in range(20):
+        alone.pass_time()
+    assert alone.delivered == before + 1, "the client gets what it wants"
+
+
+@pytest.mark.parametrize("seed", sliced(range(6), 2))
+@pytest.mark.parametrize(("ours", "theirs"), [(A_RELAY, WITH_A_JOURNAL), (WITH_A_JOURNAL, A_RELAY)])
+def test_a_relay_goes_on_whatever_it_is_told_and_so_does_who_is_told_by_one(seed, ours, theirs):
+    alone = Alone(LinkKind.GRAPH if seed % 2 else LinkKind.PEER, ours, theirs.terms)
+    # A relay of which it was said that others wait for it would be refused from then on.
+    lie(alone, seed, "liar", OF_PEERS, tuple([name for name in NAMES if name not in ("b", "liar")]))
+    before = alone.delivered
+    alone.hear(Forward((Envelope("b", 1 << 40, 1.0, 1, "b", Notification({"n": 77})),)), "b")
+    assert alone.delivered == before + 1, "the client gets what it wants"
+
+
+def lie(alone: Alone, seed: int, source: str, kinds: tuple[type, ...], names: tuple[str, ...] = NAMES) -> None:
+    """Tell a broker a lot, and let time pass meanwhile."""
+    liar = Liar(f"{seed} {source}", names)
     for count in range(MESSAGES):
         message = heard(liar.message(kinds))
         if message is not None:
@@ -132,8 +158,3 @@ def test_a_broker_goes_on_whatever_it_is_told(seed, source, kinds):
                 raise AssertionError(f"seed {seed}, message {count}: {message}") from problem
         if count % 7 == 0:
             alone.pass_time()
-    before = alone.delivered
-    alone.hear(Publish((Notification({"n": 77}),), 5), "client")
-    for _ in range(20):
-        alone.pass_time()
-    assert alone.delivered == before + 1, "the client gets what it wants"
