@@ -10,13 +10,14 @@ import pytest
 
 import palio
 import palio.testing
-from palio.broker.settings import Settings, WrongSetting, require_safe
+from palio.broker.settings import Peer, Settings, WrongSetting, require_safe
 from palio.client.address import parse_addresses
 from palio.client.errors import UntrustedCertificate, WrongAddress
 from palio.transport.tls import WrongCertificate
-from tests.live.network import play
+from tests.live.network import play, until
 from tests.security.papers import Papers, secured
 from tests.security.world import World
+from tests.transport.udp_wire import UdpWire
 
 pytest.importorskip("aioquic", reason="palio[quic] is not installed")
 
@@ -68,7 +69,7 @@ def test_who_cannot_be_trusted_or_is_not_there(tmp_path: Path, papers: Papers) -
                 await palio.connect(address.replace("127.0.0.1", "localhost"), token=token, tls=papers.ca)
             with pytest.raises(palio.NotAuthenticated):
                 await palio.connect(address, tls=papers.ca)
-            with pytest.raises(palio.NotAuthenticated):  # nobody asks for a certificate here
+            with pytest.raises(palio.NotAuthenticated, match="By QUIC nobody is asked for a certificate"):
                 await palio.connect(address, tls=papers.of("admin"))
             nobody = address.replace(str(broker.running.quic_port), str(broker.running.http_port or 1))
             with pytest.raises(palio.NotConnected, match=r"quic://127\.0\.0\.1:\d+: "):
@@ -163,3 +164,116 @@ def test_what_is_protected_is_not_mixed_with_what_is_not() -> None:
     for text in ("quic://one,palio://two", "palio://two,quic://one"):
         with pytest.raises(WrongAddress, match="write palios://"):
             parse_addresses(text)
+
+
+def linked(world: World, papers: Papers, **settings: Any) -> palio.testing.Broker:
+    return secured(world, papers, quic=ANY, **settings)
+
+
+def peer(address: str, papers: Papers, **options: Any) -> Peer:
+    return Peer(address, authority=papers.ca, **options)
+
+
+def test_links_over_udp_and_tcp_in_one_network(tmp_path: Path, papers: Papers) -> None:
+    async def scene() -> None:
+        world = World(tmp_path / "access")
+        token = world.tokens["admin"]
+        middle = linked(world, papers, name="middle", journal=True)
+        async with middle as address:
+            left = linked(world, papers, name="left", journal=True, peers=(peer(over_quic(middle), papers),))
+            right = linked(
+                world,
+                papers,
+                name="right",
+                journal=True,
+                peers=(peer(address.replace("palio://", "palios://"), papers),),
+            )
+            async with left, right:
+                neighbours = middle.running.router.neighbours
+                await middle.until(lambda: set(neighbours()) == {"left", "right"})
+                async with (
+                    palio.connect(over_quic(left), token=token, tls=papers.ca) as far,
+                    palio.connect(over_quic(right), token=token, tls=papers.ca) as near,
+                ):
+                    live = await far.subscribe("n >= 0", ready="network")
+                    kept = await far.subscribe("n >= 0", durable="kept", ready="network")
+                    for number in range(50):
+                        await near.publish({"n": number, "text": "x" * 5_000})
+                    for subscription in (live, kept):
+                        heard = [await subscription.next(timeout=20) for _ in range(50)]
+                        assert [event["n"] for event in heard] == list(range(50))
+
+    play(scene)
+
+
+def test_a_link_outlives_another_address_and_a_dead_one_is_noticed(tmp_path: Path, papers: Papers) -> None:
+    async def scene() -> None:
+        world = World(tmp_path / "access")
+        token = world.tokens["admin"]
+        one = linked(world, papers, name="one", heartbeat=0.1)
+        async with one:
+            with UdpWire(one.running.quic_port) as wire:
+                address = f"quic://127.0.0.1:{wire.port}"
+                other = linked(world, papers, name="other", heartbeat=0.1, peers=(peer(address, papers),))
+                async with other:
+                    for broker, neighbour in ((one, "other"), (other, "one")):
+                        await broker.until(lambda broker=broker, who=neighbour: who in broker.running.links)
+                    [link] = one.running.links.values()
+                    async with (
+                        palio.connect(over_quic(other), token=token, tls=papers.ca) as far,
+                        palio.connect(over_quic(one), token=token, tls=papers.ca) as near,
+                    ):
+                        heard = await far.subscribe("true", ready="network")
+                        for number in range(5):
+                            await near.publish({"n": number})
+                            assert (await heard.next(timeout=20))["n"] == number
+                            wire.move()
+                        assert one.running.links["other"] is link
+                        wire.is_cut = True  # its machine has no power any more
+                        await until("noticed", lambda: not one.running.links)
+                        assert link.reason == "It was silent for too long."
+                        wire.is_cut = False
+                        await until("linked again", lambda: "other" in one.running.links)
+
+    play(scene)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "reason"),
+    [
+        ("authority", "shows a certificate that cannot be trusted: unable to get local issuer certificate"),
+        ("port", "cannot be reached: Connection refused"),
+    ],
+)
+def test_why_there_is_no_link(tmp_path: Path, papers: Papers, wrong: str, reason: str) -> None:
+    async def scene() -> None:
+        world = World(tmp_path / "access")
+        async with linked(world, papers, name="one") as tcp:
+            one = world.brokers[0]
+            address = over_quic(one) if wrong == "authority" else tcp.replace("palio://", "quic://")
+            trusted = papers if wrong == "port" else Papers(tmp_path / "other")
+            async with linked(world, papers, name="other", peers=(peer(address, trusted),)) as _:
+                problems = world.brokers[1].running.dialling_problems
+                await until("said", lambda: problems().get(address))
+                assert problems()[address].startswith(f"{address} {reason}")
+
+    play(scene)
+
+
+def test_a_link_without_a_token_is_refused_whatever_certificate_is_there(
+    tmp_path: Path, papers: Papers
+) -> None:
+    async def scene() -> None:
+        world = World(tmp_path / "access")
+        async with linked(world, papers, name="one"):
+            address = over_quic(world.brokers[0])
+            certificate, key = papers.sign("brokers", "127.0.0.1")
+            security = {"certificate": certificate, "key": key, "token_file": ""}
+            other = world.broker(name="other", security=security, peers=(peer(address, papers),))
+            async with other:
+                await until("said", lambda: other.running.dialling_problems().get(address))
+                said = other.running.dialling_problems()[address]
+                assert said.startswith("By QUIC nobody is asked for a certificate; a token says who connects.")
+                assert not world.brokers[0].running.links
+
+    play(scene)

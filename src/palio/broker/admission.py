@@ -22,7 +22,7 @@ from palio.broker.registry import Registry
 from palio.broker.request_guard import RequestGuard
 from palio.broker.settings import Settings
 from palio.broker.states import ConnectionState
-from palio.model.errors import PalioError
+from palio.model.errors import NotAuthenticated, PalioError
 from palio.protocol.conversation import SILENT
 from palio.protocol.greeting import Greet, Role
 from palio.protocol.violations import ProtocolViolation
@@ -68,7 +68,14 @@ class Admission:
         """Decides whether who greets may come in; raises what speaks against it."""
         if self.is_closed:
             raise ProtocolViolation("The broker is stopping.")
-        principal = connection.acting_for or self._access.authenticate(greet.token, connection.certificate)
+        try:
+            principal = connection.acting_for or self._access.authenticate(greet.token, connection.certificate)
+        except NotAuthenticated:
+            if greet.token is None and connection.is_by_quic:
+                raise NotAuthenticated(
+                    "By QUIC nobody is asked for a certificate; a token says who connects."
+                ) from None
+            raise
         connection.principal = principal
         if principal.name:
             self._by_principal.add(principal.name)

@@ -169,6 +169,11 @@ class BrokerConnection(asyncio.Protocol):
         return self._transport.get_extra_info("peercert") if self._transport is not None else None
 
     @property
+    def is_by_quic(self) -> bool:
+        """Whether it came over UDP."""
+        return self._transport is not None and bool(self._transport.get_extra_info("quic"))
+
+    @property
     def border(self) -> Border | None:
         """What a neighbour may get and give; None for one of the same domain, who may everything.
 

@@ -23,6 +23,7 @@ from aioquic.quic.connection import (
     QuicConnection,
     QuicConnectionAdapter,
 )
+from aioquic.quic.events import ConnectionTerminated
 from aioquic.quic.packet import QuicFrameType
 from aioquic.quic.packet_builder import QuicPacketBuilder
 from aioquic.quic.recovery import QuicPacketSpace
@@ -77,6 +78,11 @@ class BoundedQuic(QuicConnection):
     def is_begun(self) -> bool:
         """Whether there is anybody to send anything to."""
         return bool(self._network_paths)
+
+    @property
+    def ended_by(self) -> ConnectionTerminated | None:
+        """Why it is over, as soon as that is known: aioquic itself tells it some round trips later."""
+        return self._close_event
 
     @property
     def may_send(self) -> bool:

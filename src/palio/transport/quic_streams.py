@@ -179,8 +179,8 @@ class QuicEnd:
                 case events.ConnectionIdRetired(connection_id=id):
                     self.ids.discard(id)
                     self.on_id(id, False)
-                case events.ConnectionTerminated():
-                    self._end(_problem(event))
+        if (ended_by := self.connection.ended_by) is not None:
+            self._end(_problem(ended_by))
 
     def on_id(self, id: bytes, valid: bool) -> None:
         """A connection id has become valid, or is no more; a port replaces this."""
@@ -200,6 +200,7 @@ class QuicEnd:
             address[:2] if address else None,
             under_way=HANDED,
             resumed=self._pass_on,
+            quic=True,
         )
         self.protocol.connection_made(self._transport)
 
