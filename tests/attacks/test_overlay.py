@@ -13,7 +13,7 @@ from palio.model.form import VERSION as FORM
 from palio.protocol.greeting import PROTOCOL, Greet, Role, Welcome
 from palio.protocol.overlay import Contact, Nearby, Standing, Suggest
 from palio.protocol.peers import Component, Goodbye, Hello, Joined, LinkKind
-from palio.routing.overlay.tree import MOST_BEYOND
+from palio.routing.overlay.manager import MOST_BEYOND
 from tests.attacks.scene import Scene, attacked
 from tests.live.network import play, until
 from tests.live.talking import Talker

@@ -111,3 +111,45 @@ def test_ten_seconds_without_a_processor_make_no_false_death(tmp_path: Path) -> 
                 assert after[name]["component"] == before[name]["component"]
 
     play(scene)
+
+
+async def whole_mesh(network: Network, names: str) -> dict[str, dict[str, Any]]:
+    """Wait until these brokers are one mesh, in which each has as many neighbours as it should."""
+
+    async def is_whole() -> dict[str, dict[str, Any]] | None:
+        told = await tree(network, names)
+        links = {(name, other) for name, row in told.items() for other in row["links"]}
+        both = all((other, name) in links for name, other in links)
+        enough = all(len(row["links"]) >= 2 and row["size"] == len(names) for row in told.values())
+        return told if both and enough else None
+
+    return await until(f"{names} are one mesh", is_whole)
+
+
+@pytest.mark.slow
+def test_brokers_keep_a_mesh_and_durable_subscriptions_lose_nothing_by_deaths(tmp_path: Path) -> None:
+    async def scene() -> None:
+        seed = random.randrange(1_000_000)
+        print(f"seed {seed}")
+        async with Network(tmp_path, heartbeat=1.0, durable=QUICK) as network:
+            network._settings["sync"] = "normal"
+            for name in NAMES:
+                join = [] if name == "a" else [network["a"].address]
+                network.add(name, overlay={"kind": "mesh", "links": 2, "look_every": 2.0, "join": join})
+                await network[name].start()
+            told = await whole_mesh(network, NAMES)
+            assert {row["kind"] for row in told.values()} == {"mesh"}
+            publisher, taker = Publisher("p", seed), Taker("all", "exists(count)")
+            await publisher.open(network["e"].address)
+            await taker.open(network["f"].address, ready="network")
+            load = asyncio.create_task(publisher.publish(400, pause=0.005))
+            for victim in "ab":
+                await until("some are confirmed", lambda: len(publisher.confirmed) >= 20)
+                network[victim].kill()
+                await whole_mesh(network, NAMES.replace(victim, ""))
+                await network[victim].start()
+                await whole_mesh(network, NAMES)
+            await load
+            await finished([publisher], [taker])
+
+    play(scene)

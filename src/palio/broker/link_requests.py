@@ -79,10 +79,11 @@ class LinkRequests:
 
     async def _add(self, wish: LinkWish) -> dict[str, Any]:
         address = require_address(wish.broker)
+        kind = LinkKind.GRAPH if wish.kind is LinkKind.PEER and self._keeps_mesh else wish.kind
         try:
             if wish.if_allowed:
                 self._require_room(address)
-            name = await self._dialling.add(Peer(address, wish.kind, wish.cost))
+            name = await self._dialling.add(Peer(address, kind, wish.cost))
         except (AlreadyLinked, LinkImpossible) as problem:
             if not wish.if_allowed or (isinstance(problem, LinkImpossible) and problem.why not in CONSTRAINTS):
                 raise
@@ -92,9 +93,14 @@ class LinkRequests:
     def _require_room(self, address: str) -> None:
         """Raises `LinkImpossible` for who has as many neighbours as it should."""
         own, router = self._broker.settings, self._broker.router
-        if own.overlay.is_tree and (count := len(router.neighbours())) >= own.overlay.degree:
+        most = own.overlay.most
+        if most is not None and (count := len(router.neighbours())) >= most:
             reason = f"{own.name} has {count} neighbours, as many as it should have."
             raise LinkImpossible(address, FULL, reason)
+
+    @property
+    def _keeps_mesh(self) -> bool:
+        return self._broker.settings.overlay.kind == "mesh"
 
     def _remove(self, wanted: str) -> dict[str, Any]:
         name, was_dialled = wanted, False

@@ -31,6 +31,7 @@ from palio.routing.overlay.effects import (
     REMOVED_IN_ORDER,
     OverlayEvent,
 )
+from palio.routing.overlay.look import OverlayShell
 from palio.routing.overlay.manager import (
     CYCLE,
     LATER,
@@ -41,6 +42,7 @@ from palio.routing.overlay.manager import (
     Refusal,
     ended_how,
 )
+from palio.routing.overlay.mesh import MeshOverlay
 from palio.routing.overlay.tree import TreeOverlay
 from palio.routing.reconfiguration.parking import PARKED
 from palio.routing.reconfiguration.protocols import Loss, Reconfiguration
@@ -54,7 +56,13 @@ _LONGEST_REASON = 500
 # What may come on a link before both ends have agreed to use it.
 _BEFORE_HELLO = frozenset((peers.Hello, peers.Goodbye, LinkDown))
 # What the overlay has to look at; and whatever has ended a link.
-_ABOUT_LINKS = _BEFORE_HELLO | {peers.Joined, overlay.Nearby, overlay.Suggest, Activate}
+_ABOUT_LINKS = _BEFORE_HELLO | {
+    peers.Joined,
+    peers.LinkState,
+    overlay.Nearby,
+    overlay.Suggest,
+    Activate,
+}
 
 
 class Neighbours:
@@ -73,18 +81,18 @@ class Neighbours:
         self._owing = False  # somebody the name of the part
         self._removed: set[str] = set()  # brokers; by hand, since this one has begun
         self.reconfiguration = Reconfiguration(core, self._open_port)
-        self.overlay: Manager = FixedLinks()
-        settings = core.configuration.overlay
+        self.overlay = self._make_overlay()
+
+    def _make_overlay(self) -> Manager:
+        core, settings = self._core, self._core.configuration.overlay
+        around = OverlayShell(
+            core.broker, settings, core.links, lambda: core.effects, lambda: core.now, self._refuse
+        )
         if settings.is_tree:
-            self.overlay = TreeOverlay(
-                broker=core.broker,
-                settings=settings,
-                naming=core.naming,
-                links=core.links,
-                effects=lambda: core.effects,
-                now=lambda: core.now,
-                give_up=self._refuse,
-            )
+            return TreeOverlay(around, core.naming)
+        if settings.kind == "mesh":
+            return MeshOverlay(around, core.announcements.graph)
+        return FixedLinks()
 
     def handle(self, kind: type, message: Any, source: str) -> bool:
         """Handles a message of a neighbour; ignored if the link went down while it was under way.
@@ -276,7 +284,9 @@ class Neighbours:
     def _join_graph(self, link: NeighbourLink) -> None:
         self._core.graph_links[link.broker] = link
         self._core.effects += self._core.announcements.link_established(link, self._core.naming.component)
-        if GRAPH not in self._core.waves.ports and self._core.configuration.strategy is not Strategy.FLOODING:
+        if (port := self._core.waves.ports.get(GRAPH)) is not None:
+            port.asked = min(port.asked, port.sent - 1)  # the neighbour has not confirmed what it is told now
+        elif self._core.configuration.strategy is not Strategy.FLOODING:
             self._core.waves.ports[GRAPH] = PortProgress(self._core.announcements.first_version)
             self._core.tables.open_port(GRAPH)
 
@@ -439,6 +449,7 @@ class Neighbours:
     def _on_link_state(self, link: NeighbourLink, message: peers.LinkState) -> None:
         self._core.effects += self._core.announcements.hear_links(link.broker, message)
         self._leave_graph_if_not_alone()
+        self.overlay.heard_of_links()
 
     def _on_interest(self, link: NeighbourLink, message: peers.Interest) -> None:
         effects = self._core.announcements.hear_interest(link.broker, message)

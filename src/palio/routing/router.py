@@ -28,8 +28,8 @@ from palio.routing.forwarding import ForwardingStatistics
 from palio.routing.inquiry_routing import PASSING, InquiryRouting
 from palio.routing.neighbours import NAMES, Neighbours
 from palio.routing.occurrences import Message, PublishPart, StoreMessage
+from palio.routing.overlay.manager import TIMER as OVERLAY
 from palio.routing.overlay.manager import OverlayStatistics
-from palio.routing.overlay.tree import TIMER as OVERLAY
 from palio.routing.reconfiguration.protocols import TIMERS as RECONFIGURATION
 from palio.routing.reconfiguration.protocols import ReconfigurationStatistics
 from palio.routing.reconfiguration.settings import ReconfigurationSettings

@@ -14,8 +14,9 @@ from palio.routing.occurrences import LinkDown, LinkUp, NotReached
 from palio.routing.overlay.beside import NEWS_AT_ONCE
 from palio.routing.overlay.contacts import MOST_KNOWN, ContactBook
 from palio.routing.overlay.look import MOST_ASKED, MOST_DETOURS
+from palio.routing.overlay.manager import MOST_BEYOND
 from palio.routing.overlay.settings import Passable
-from palio.routing.overlay.tree import MOST_BEYOND, STALE_FOR
+from palio.routing.overlay.tree import STALE_FOR
 from tests.routing.overlay.test_tree import address, asked_by, broker, dialled, hello, joined, sent
 
 LARGEST = 2**62

@@ -20,7 +20,7 @@ Change = Literal[
 ]
 CHANGES: tuple[Change, ...] = get_args(Change)
 # What the overlay says, by type; the rest of what links carry is about rows.
-SAID = ("Hello", "Goodbye", "Joined", "Nearby", "Suggest")
+SAID = ("Hello", "Goodbye", "Joined", "Nearby", "Suggest", "LinkState")
 _GROWS, _GROWN = 60.0, 300.0  # seconds in which brokers begin, and in which they have come together
 _APART = 60.0
 _WATCHED = 120.0  # seconds in which a change is over
@@ -36,9 +36,10 @@ class OverlayCost(msgspec.Struct, frozen=True):
     given_up: int  # links that have closed a loop
 
 
-def measure(change: Change, brokers: int, seed: int) -> OverlayCost:
+def measure(change: Change, brokers: int, seed: int, kind: Literal["tree", "mesh"] = "tree") -> OverlayCost:
     """The cost of one change in a network of so many brokers that was at rest."""
-    world = OverlayWorld(OverlayScenario(seed=seed, brokers=brokers + 1, joins=(0, 1, 2)), subscribing=False)
+    scenario = OverlayScenario(seed=seed, kind=kind, brokers=brokers + 1, joins=(0, 1, 2))
+    world = OverlayWorld(scenario, subscribing=False)
     newcomer = world.brokers[brokers]
     for number in range(brokers):
         world.after(_GROWS * number / brokers, world.begin, world.brokers[number])
@@ -73,9 +74,12 @@ class EventCost(msgspec.Struct, frozen=True):
     missed_in_repair: int  # the same, where the way from the publisher was not by the dead broker
 
 
-def measure_events(change: Change, brokers: int, seed: int) -> EventCost:
+def measure_events(
+    change: Change, brokers: int, seed: int, kind: Literal["tree", "mesh"] = "tree"
+) -> EventCost:
     """Events that are published before and after the death of a broker, everywhere, until all is repaired."""
-    world = OverlayWorld(OverlayScenario(seed=seed, brokers=brokers, joins=(0, 1, 2)), subscribing=False)
+    scenario = OverlayScenario(seed=seed, kind=kind, brokers=brokers, joins=(0, 1, 2))
+    world = OverlayWorld(scenario, subscribing=False)
     for number in range(brokers):
         world.after(_GROWS * number / brokers, world.begin, world.brokers[number])
     world.run(_GROWN)

@@ -40,6 +40,35 @@ def test_a_change_costs_no_more_than_the_page_says(change, brokers, seed, table)
     assert cost.dialled <= dialled
 
 
+MESH_CHANGES = {
+    "a join": "a join",
+    "a leave": "a leave",
+    "an inner broker dies": "a broker dies",
+    "a partition heals": "a partition heals",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("change", MESH_CHANGES)
+def test_a_change_of_a_mesh_costs_no_more_than_the_page_says(change, seed, root):
+    page = (root / "docs" / "overlay.md").read_text()
+    row = re.search(rf"^\| a mesh: {MESH_CHANGES[change]} \| (.+) \|$", page, re.MULTILINE)[1]
+    for brokers, cell in zip((20, 100), row.split(" | "), strict=True):
+        messages, dialled = [int(one.replace(",", "")) for one in cell.split(" / ")]
+        cost = measure(change, brokers, seed, "mesh")
+        assert cost.messages <= messages
+        assert cost.dialled <= dialled
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", SEEDS)
+def test_events_in_a_mesh_come_once(seed):
+    cost = measure_events("an inner broker dies", 20, seed, "mesh")
+    assert cost.redundant_at_rest == cost.missed_at_rest == 0
+    assert cost.redundant_in_repair < 0.2
+
+
 @pytest.mark.parametrize(("change", "brokers", "seed"), list(cases(("an inner broker dies", "the root dies"))))
 def test_events_come_once_and_those_whose_way_is_not_broken_miss_none(change, brokers, seed):
     cost = measure_events(change, brokers, seed)

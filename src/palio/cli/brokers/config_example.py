@@ -76,16 +76,18 @@ EXAMPLE = """\
 #export = "true"
 #dialect = "palio"
 
-# How brokers find their links by themselves (docs/overlay.md). kind: fixed, tree, or auto (a tree where there
-# is somebody to join). name: of the network; brokers of others are no neighbours. join: addresses of brokers of
-# the network. degree: neighbours that a broker should have at the most. look_every, ask_within: seconds between
-# two looks for other parts of the network, at the most, and for an answer. networks: addresses that others tell
-# are dialled in these alone. address: where others reach this broker.
+# How brokers find their links by themselves (docs/overlay.md). kind: fixed, tree, mesh, or auto (a tree where
+# there is somebody to join). name: of the network; brokers of others are no neighbours. join: addresses of
+# brokers of the network. degree: neighbours that a broker of a tree should have at the most. links: neighbours
+# that one of a mesh looks for. look_every, ask_within: seconds between two looks for other parts of the
+# network, at the most, and for an answer. networks: addresses that others tell are dialled in these alone.
+# address: where others reach this broker.
 #[overlay]
 #kind = "auto"
 #name = ""
 #join = []
 #degree = 8
+#links = 3
 #look_every = 30.0
 #ask_within = 5.0
 #networks = ["127.0.0.0/8", "::1/128", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"]

@@ -76,7 +76,7 @@ def up(
         ),
     ] = None,
     overlay: Annotated[
-        str | None, option("KIND", "fixed: links are those of --peer. tree: brokers find each other.")
+        str | None, option("KIND", "fixed: links are those of --peer. tree, mesh: brokers find each other.")
     ] = None,
     reconfiguration: Annotated[
         str | None,

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
 from rich.text import Text
 from rich.tree import Tree
 
@@ -23,7 +25,8 @@ def overlay(server: Server = None, as_json: AsJson = False) -> None:
     """Draw how the brokers of a network are linked.
 
     The chosen broker is asked for its neighbours, these for theirs, and so on;
-    whoever asks needs the right to inspect at each of them. Brokers whose links
+    whoever asks needs the right to inspect at each of them. A mesh is a table of
+    who is linked with whom, and how far away it is. Brokers whose links
     are fixed by their settings are shown as neighbours of others, and do not
     tell of their own.
     """
@@ -34,7 +37,8 @@ def overlay(server: Server = None, as_json: AsJson = False) -> None:
         return
     first = next(iter(rows.values()))
     root = first["component"] if first["component"] in rows else first["name"]
-    output_console().print(_drawn(rows, root), soft_wrap=True)
+    drawn = _table(rows) if any(row.get("kind") == "mesh" for row in rows.values()) else _drawn(rows, root)
+    output_console().print(drawn, soft_wrap=True)
     sentence = f"{plural(len(rows), 'broker')}."
     looking = [row["name"] for row in rows.values() if row["looking"]]
     if looking:
@@ -78,6 +82,23 @@ def _drawn(rows: dict[str, dict[str, Any]], root: str) -> Tree:
                 seen.add(other)
                 left.append((branch.add(_label(rows.get(other), other)), other))
     return drawing
+
+
+def _table(rows: dict[str, dict[str, Any]]) -> Table:
+    """A mesh: each broker with its neighbours, the nearest first."""
+    table = Table(header_style="dim", box=SIMPLE_HEAD, pad_edge=False)
+    for title in ("broker", "address", "neighbours"):
+        table.add_column(title, no_wrap=title != "neighbours")
+    for name, row in sorted(rows.items()):
+        distances = {one["broker"]: one["distance"] for one in row["neighbours"]}
+        links = sorted(row["links"], key=lambda other: (distances.get(other, 0.0), other))
+        said = [
+            f"{printable(other)} {1000 * away:.1f} ms" if (away := distances.get(other)) else printable(other)
+            for other in links
+        ]
+        told = Text(printable(row["problem"]), style="red") if "problem" in row else Text(", ".join(said))
+        table.add_row(Text(printable(name), style="bold"), Text(printable(row["address"]), style="dim"), told)
+    return table
 
 
 def _label(row: dict[str, Any] | None, name: str) -> Text:

@@ -10,6 +10,7 @@ from palio.protocol.overlay import MOST_CONTACTS, Contact, Nearby, Standing
 from palio.routing.effects import Effect, Send
 from palio.routing.links import NeighbourLink
 from palio.routing.overlay.contacts import ContactBook
+from palio.routing.overlay.manager import TERMS, Refusal
 from palio.routing.overlay.settings import completed
 from palio.routing.pace import Pace
 
@@ -44,6 +45,14 @@ class Beside:
         self._now = now
         self.links: dict[str, OverlayLink] = {}
         self.owed_at: float | None = None  # when somebody is to be told something
+
+    @staticmethod
+    def stranger(ours: str, link: NeighbourLink, standing: Standing, network: str) -> Refusal | None:
+        """Why a broker that says hello is none of our network, if so."""
+        if not standing.network or not network or standing.network == network:
+            return None
+        reason = f"{link.broker} is of the network {standing.network}, {ours} of {network}."
+        return Refusal(TERMS, reason)
 
     def contacts(self, but: str, most: int = MOST_CONTACTS) -> tuple[Contact, ...]:
         """The neighbours that others can reach, but for one."""

@@ -173,17 +173,19 @@ class ContactBook:
                 known.damped_until, known.strikes, damped = now + DAMPED_FOR, 0, True
         return damped
 
+    def others(self, now: float) -> list[KnownBroker]:
+        """All that may be asked, the nearest first, wherever they are."""
+        found = [known for known in self._known.values() if not self.is_barred(known)]
+        return sorted(found, key=lambda known: self._order(known, now))
+
     def candidates(self, neighbours: Iterable[str], now: float) -> list[KnownBroker]:
         """Whom to ask, the nearest first; nobody who is known to be in our part."""
         inside = set(neighbours)
-        found = [
+        return [
             known
-            for known in self._known.values()
-            if not (known.in_part or self.is_barred(known))
-            and known.broker not in inside
-            and known.told_by not in inside
+            for known in self.others(now)
+            if not known.in_part and known.broker not in inside and known.told_by not in inside
         ]
-        return sorted(found, key=lambda known: self._order(known, now))
 
     def _order(self, known: KnownBroker, now: float) -> tuple[bool, int, int, bool, int, int]:
         # Those who are equally near are asked in an order of our own: not everyone asks the same.

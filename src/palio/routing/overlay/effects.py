@@ -40,8 +40,8 @@ SENTENCES: Final = {
     GIVEN_UP: "A link is given up, as it has closed a loop.",
     PARTED: "The network is in two parts by that, as far as is known here.",
     JOINED: "Two parts of the network are one.",
-    REPAIR_BEGUN: "This broker looks for another parent.",
-    REPAIR_DONE: "This broker needs no parent any more.",
+    REPAIR_BEGUN: "This broker looks for another link.",
+    REPAIR_DONE: "This broker needs no other link any more.",
 }
 
 

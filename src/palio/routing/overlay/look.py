@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from zlib import crc32
 
 import msgspec
@@ -23,6 +24,7 @@ from palio.routing.occurrences import NotReached
 from palio.routing.overlay.contacts import ContactBook, KnownBroker
 from palio.routing.overlay.effects import NOT_REACHED, REFUSED, Dial, OverlayEvent
 from palio.routing.overlay.manager import FULL, LATER, REASONS, REMOVED, TERMS, Refusal
+from palio.routing.overlay.settings import OverlaySettings
 
 # How many are asked in one look, and of those who were not reached lately (guesses: all who were near).
 MOST_ASKED = 24
@@ -53,30 +55,36 @@ class HeardRefusal(msgspec.Struct, frozen=True):
     insisted: bool
 
 
+@dataclass(frozen=True, slots=True)
+class OverlayShell:
+    """What a router gives its overlay: `give_up` ends a link with a refusal, effects go into `effects()`."""
+
+    broker: str
+    settings: OverlaySettings
+    links: dict[str, NeighbourLink]
+    effects: Callable[[], list[Effect]]
+    now: Callable[[], float]
+    give_up: Callable[[NeighbourLink, Refusal], None]
+
+
 class Look:
     """The looks of one broker. `is_wanted` says of somebody whether it is still to be asked."""
 
     def __init__(
         self,
-        *,
-        broker: str,
+        around: OverlayShell,
         book: ContactBook,
-        ask_within: float,
         kind: LinkKind,
-        links: dict[str, NeighbourLink],
-        effects: Callable[[], list[Effect]],
-        now: Callable[[], float],
-        give_up: Callable[[NeighbourLink, Refusal], None],
         is_wanted: Callable[[KnownBroker], bool],
     ) -> None:
-        self._broker = broker
+        self._broker = around.broker
         self._book = book
-        self._ask_within = ask_within
+        self._ask_within = around.settings.ask_within
         self._kind = kind
-        self._links = links
-        self._effects = effects
-        self._now = now
-        self._give_up = give_up
+        self._links = around.links
+        self._effects = around.effects
+        self._now = around.now
+        self._give_up = around.give_up
         self._is_wanted = is_wanted
         self.asking: Asking | None = None
         self.is_on = False

@@ -1,7 +1,7 @@
 """`Manager`: what decides which links a broker has, as the rest of the router sees it.
 
 There is one for each way of organising a network. `FixedLinks` has those that its settings name, and those that
-others make; `TreeOverlay` (see `tree`) finds links by itself.
+others make; `TreeOverlay` and `MeshOverlay` (see `tree`, `mesh`) find links by themselves.
 """
 
 from __future__ import annotations
@@ -28,6 +28,17 @@ CYCLE, FULL, SMALLER, TERMS, REMOVED, LATER = REASONS = (
 )
 # Those that say how the network is, or shall be: nothing is wrong with the two brokers.
 CONSTRAINTS: Final = frozenset((CYCLE, FULL, REMOVED))
+
+TIMER = "overlay"
+# Seconds until a broker looks again, and how it grows, up to the setting `look_every` (guesses: a moment in
+# which others notice, too, that somebody has died).
+FIRST_PAUSE = 0.5
+GROWTH = 2.0
+# As many times as its degree a broker has neighbours at the most, whoever insists (a guess).
+MOST_BEYOND = 4
+# In a first look nobody is told that the whole network knows something, for so many times the time in which
+# somebody has to answer (a guess: most looks are over after one or two answers).
+SEEKS_FOR = 2.0
 
 
 class Refusal(msgspec.Struct, frozen=True):
@@ -113,6 +124,9 @@ class Manager(Protocol):
     def hear(self, neighbour: str, message: Any) -> None:
         """A neighbour tells something about the overlay."""
 
+    def heard_of_links(self) -> None:
+        """Some broker of the general graph has told of its links."""
+
     def not_reached(self, message: NotReached) -> None:
         """Somebody could not be asked."""
 
@@ -168,6 +182,9 @@ class FixedLinks:
         pass
 
     def hear(self, neighbour: str, message: Any) -> None:
+        pass
+
+    def heard_of_links(self) -> None:
         pass
 
     def not_reached(self, message: NotReached) -> None:

@@ -9,15 +9,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-
 import msgspec
 
 from palio.protocol.addresses import SCHEME, SECURE_SCHEME, split_address
-from palio.routing.effects import Effect
 from palio.routing.occurrences import Resolved
 from palio.routing.overlay.contacts import ContactBook
 from palio.routing.overlay.effects import NOT_REACHED, OverlayEvent, Resolve
+from palio.routing.overlay.look import OverlayShell
+from palio.routing.overlay.settings import Passable
 
 PLAIN, SECURE = "dns://", "dnss://"
 # Seconds until a name is looked up once more, and how that grows, up to `look_every` (guesses, as for looks).
@@ -52,23 +51,23 @@ def read_name(join: str) -> JoinName:
     return JoinName(host, port, secure)
 
 
+def book_and_names(around: OverlayShell) -> tuple[ContactBook, JoinNames]:
+    """The book of a broker, and the names that lead to more, of what its settings say is to be joined."""
+    settings = around.settings
+    addresses = [one for one in settings.join if not is_name(one)]
+    book = ContactBook(around.broker, addresses, Passable(settings.networks))
+    return book, JoinNames(around, book)
+
+
 class JoinNames:
     """The names that one broker joins. Effects go into `effects()`."""
 
-    def __init__(
-        self,
-        join: Iterable[str],
-        book: ContactBook,
-        *,
-        look_every: float,
-        effects: Callable[[], list[Effect]],
-        now: Callable[[], float],
-    ) -> None:
-        self._names = [one for one in join if is_name(one)]
+    def __init__(self, around: OverlayShell, book: ContactBook) -> None:
+        self._names = [one for one in around.settings.join if is_name(one)]
         self._book = book
-        self._look_every = look_every
-        self._effects = effects
-        self._now = now
+        self._look_every = around.settings.look_every
+        self._effects = around.effects
+        self._now = around.now
         self._pause = FIRST_PAUSE
         self._waiting: set[str] = set()
         self.due: float | None = None  # when they are to be looked up

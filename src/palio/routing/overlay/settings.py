@@ -13,7 +13,10 @@ from palio.protocol.addresses import scheme_of, split_address
 # The networks of which nobody outside an organisation has addresses: this machine, and RFC 1918 and 4193.
 PRIVATE = ("127.0.0.0/8", "::1/128", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")
 
-OverlayKind: TypeAlias = Literal["auto", "fixed", "tree"]
+# A broker of a mesh takes so many times as many neighbours as it looks for (a guess: half are others' choice).
+SPARE = 2
+
+OverlayKind: TypeAlias = Literal["auto", "fixed", "tree", "mesh"]
 
 
 class OverlaySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -24,6 +27,8 @@ class OverlaySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     join: tuple[str, ...] = ()  # addresses of brokers, of which one is enough
     # Neighbours: more, if nobody else takes a broker (a guess).
     degree: Annotated[int, msgspec.Meta(ge=2, le=1_000)] = 8
+    # Neighbours that a broker of a mesh looks for; it takes twice as many (a guess: two near ones, one far).
+    links: Annotated[int, msgspec.Meta(ge=2, le=100)] = 3
     look_every: Seconds = 30.0  # between two looks for other parts of the network, at the most (a guess)
     ask_within: Seconds = 5.0  # that a broker has to answer (as for links that are fixed)
     networks: tuple[str, ...] = PRIVATE  # addresses that are told by others are dialled in these alone
@@ -33,13 +38,20 @@ class OverlaySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
 
     @property
     def is_tree(self) -> bool:
-        """Whether this broker finds links by itself."""
+        """Whether this broker and others become a tree by themselves."""
         return self.kind == "tree" or (self.kind == "auto" and bool(self.join))
+
+    @property
+    def most(self) -> int | None:
+        """Neighbours that a broker should have at the most; None if nobody counts them."""
+        if self.kind == "mesh":
+            return SPARE * self.links
+        return self.degree if self.is_tree else None
 
     @property
     def publishes(self) -> bool:
         """Whether changes are events that can be subscribed to."""
-        return self.events == "on" or (self.events == "auto" and self.is_tree)
+        return self.events == "on" or (self.events == "auto" and self.most is not None)
 
 
 class Passable:

@@ -34,7 +34,6 @@ Invariants:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from typing import Any
 from zlib import crc32
 
@@ -42,11 +41,11 @@ import msgspec
 
 from palio.protocol.overlay import MOST_CONTACTS, Contact, Nearby, Standing, Suggest
 from palio.protocol.peers import Component, Goodbye, Hello, LinkKind
-from palio.routing.effects import Effect, Send, SetTimer
+from palio.routing.effects import Send, SetTimer
 from palio.routing.links import Naming, NeighbourLink
 from palio.routing.occurrences import LinkDown, NotReached, Resolved
 from palio.routing.overlay.beside import NEWS_AT_ONCE, NEWS_EVERY, Beside
-from palio.routing.overlay.contacts import GRANDPARENT, MET, PARENT, SIBLING, ContactBook, KnownBroker
+from palio.routing.overlay.contacts import GRANDPARENT, MET, PARENT, SIBLING, KnownBroker
 from palio.routing.overlay.effects import (
     DAMPED,
     GIVEN_UP,
@@ -55,38 +54,32 @@ from palio.routing.overlay.effects import (
     REPLACED,
     OverlayEvent,
 )
-from palio.routing.overlay.look import Look
+from palio.routing.overlay.look import Look, OverlayShell
 from palio.routing.overlay.manager import (
     CYCLE,
+    FIRST_PAUSE,
     FULL,
+    GROWTH,
     LATER,
+    MOST_BEYOND,
     REMOVED,
+    SEEKS_FOR,
     SMALLER,
     TERMS,
+    TIMER,
     OverlayStatistics,
     Refusal,
     ended_how,
 )
-from palio.routing.overlay.names import JoinNames, is_name
-from palio.routing.overlay.settings import OverlaySettings, Passable
+from palio.routing.overlay.names import book_and_names
 from palio.routing.pace import Pace
 
-TIMER = "overlay"
-# Seconds until a root looks again, and how it grows, up to the setting `look_every` (guesses: a moment in which
-# others notice, too, that somebody has died).
-FIRST_PAUSE = 0.5
-GROWTH = 2.0
-# As many times as its degree a broker has neighbours at the most, whoever insists (a guess).
-MOST_BEYOND = 4
 # No part counts as larger: far more than there will be, and far less than a number on the wire may be.
 MOST_BROKERS = 2**31
 # So often our part may be doubted at once, and then once in each `look_every` (a guess).
 MOST_DOUBTS = 4
 # How long a name may be the one of before, because the newer one is still on its way (a guess).
 STALE_FOR = 5.0
-# In a first look nobody is told that the whole network knows something, for so many times the time in which
-# somebody has to answer (a guess: most looks are over after one or two answers).
-SEEKS_FOR = 2.0
 # How long the root of a smaller part has to ask for a link, before it is asked nevertheless (a guess).
 SUGGESTED_WITHIN = 2.0
 # Others are told how large a part is when it has grown or shrunk by this factor (a guess).
@@ -94,49 +87,25 @@ _NOTABLE = 2.0
 
 
 class TreeOverlay:
-    """The overlay of one broker. `give_up` ends a link with a refusal; effects go into `effects()`."""
+    """The overlay of one broker."""
 
     repairs = True
 
-    def __init__(
-        self,
-        *,
-        broker: str,
-        settings: OverlaySettings,
-        naming: Naming,
-        links: dict[str, NeighbourLink],
-        effects: Callable[[], list[Effect]],
-        now: Callable[[], float],
-        give_up: Callable[[NeighbourLink, Refusal], None],
-    ) -> None:
-        self._broker = broker
-        self._settings = settings
-        self._address = ""  # where others can reach this broker
+    def __init__(self, around: OverlayShell, naming: Naming) -> None:
+        self._broker = around.broker
+        self._settings = around.settings
+        self._effects = around.effects
+        self._now = around.now
         self._naming = naming
-        self._effects = effects
-        self._now = now
-        join = [one for one in settings.join if not is_name(one)]
-        self._book = ContactBook(broker, join, Passable(settings.networks))
-        self._names = JoinNames(
-            settings.join, self._book, look_every=settings.look_every, effects=effects, now=now
-        )
-        self._beside = Beside(self._book, effects, now)
+        self._address = ""  # where others can reach this broker
+        self._book, self._names = book_and_names(around)
+        self._beside = Beside(self._book, around.effects, around.now)
         self._links = self._beside.links
-        self._look = Look(
-            broker=broker,
-            book=self._book,
-            ask_within=settings.ask_within,
-            kind=LinkKind.PEER,
-            links=links,
-            effects=effects,
-            now=now,
-            give_up=give_up,
-            is_wanted=self._is_wanted,
-        )
+        self._look = Look(around, self._book, LinkKind.PEER, self._is_wanted)
         self._waits_for: KnownBroker | None = None  # whose root shall ask us
         self._promised: dict[str, Contact] = {}  # who was told that we ask, and was not asked yet
         self._suggestions = Pace(NEWS_AT_ONCE, NEWS_EVERY)  # of brokers that ask
-        self._doubts = Pace(MOST_DOUBTS, settings.look_every)
+        self._doubts = Pace(MOST_DOUBTS, around.settings.look_every)
         self._stale: tuple[Component, dict[str, float]] = naming.component, {}  # who was above us, since when
         self._pause = FIRST_PAUSE
         self._look_at: float | None = None
@@ -177,9 +146,12 @@ class TreeOverlay:
 
     def objection(self, link: NeighbourLink, hello: Hello) -> Refusal | None:
         ours, theirs = self._broker, link.broker
-        other = hello.standing.network if hello.standing is not None else ""
-        if other and self._settings.name and other != self._settings.name:
-            return Refusal(TERMS, f"{theirs} is of the network {other}, {ours} of {self._settings.name}.")
+        if hello.standing is not None:
+            if link.kind is not LinkKind.PEER:
+                return Refusal(TERMS, f"{ours} keeps a tree, {theirs} does not; give both the same overlay.")
+            refusal = self._beside.stranger(ours, link, hello.standing, self._settings.name)
+            if refusal is not None:
+                return refusal
         if link.asks and (link.told is None or self._naming.component != link.told[0] or not self._is_root):
             return Refusal(LATER, f"{ours} does not need this link any more.")
         standing = hello.standing
@@ -355,6 +327,9 @@ class TreeOverlay:
         if asking is None or asking.known is not known:
             self._look.put_first(known)
         self._look_at = self._now()
+
+    def heard_of_links(self) -> None:
+        pass
 
     def _hand_on_promises(self, parent: str) -> None:
         """Those who wait for us to ask them have the root of the part to wait for that we have joined."""

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 
 from palio.model.notification import Notification
 from palio.routing.router import Router
+from palio.sim.overlay.mesh_oracle import mesh_at_rest
 from palio.sim.overlay.script import OverlayScenario
 from palio.sim.overlay.world import MOST_SAID, OverlayWorld
 
@@ -39,7 +40,7 @@ def judged(world: OverlayWorld) -> list[str]:
     end = world.play()
     world.run(end + WITHIN)
     if world.restless:
-        return [f"After {MOST_SAID} messages for each broker the network is not at rest."]
+        return [f"After {MOST_SAID[world.scenario.kind]} messages for each broker the network is not at rest."]
     wrong = list(connected(world))
     world.run(world.now + SETTLES_WITHIN)
     settled, dialled = world.now, world.dialled
@@ -72,6 +73,11 @@ def parts(world: OverlayWorld) -> list[set[str]]:
 
 def at_rest(world: OverlayWorld) -> Iterator[str]:
     """Whether everything is as it should be when nothing happens."""
+    yield from (mesh_at_rest if world.scenario.kind == "mesh" else tree_at_rest)(world)
+
+
+def tree_at_rest(world: OverlayWorld) -> Iterator[str]:
+    """Whether a tree is as it should be."""
     there, links = world.there(), world.links()
     if len(links) > len(there) - len(parts(world)):
         yield f"There is a loop: {len(links)} links of {len(there)} brokers in {len(parts(world))} parts."

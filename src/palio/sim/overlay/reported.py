@@ -144,7 +144,7 @@ def events_after_a_join(make_router: RouterMaker = Router) -> list[str]:
     """Somebody subscribes at a broker that has just begun, or has lost its parent: what is confirmed comes."""
     return [
         problem
-        for seed in range(1, 5)
+        for seed in (1, 2)
         for after in (None, 0.0, 0.1, 0.5)
         for problem in _missed_after_a_join(make_router, seed, after)
     ]

@@ -70,7 +70,9 @@ class OverlayScenario(AnyScenario, frozen=True, kw_only=True, tag="overlay"):
     seed: int = 1
     brokers: int = 8
     joins: tuple[int, ...] = (0,)  # to whom all are told to go
+    kind: Literal["tree", "mesh"] = "tree"
     degree: int = 8
+    links: int = 3
     strategy: Literal["identity", "covering", "merging"] = "covering"
     happenings: tuple[Happening, ...] = ()
 
@@ -120,8 +122,12 @@ def drawn(seed: int) -> OverlayScenario:
             gone.add(others[0])
             kind = chance.choice((LeaveBroker, JoinBroker))
             happenings.append(kind(moment(), others[0]))
+    # Drawn by itself: what a seed means otherwise is older than meshes are.
+    kinds = Random(f"overlay kind {seed}")
     return OverlayScenario(
         seed=seed,
+        kind=kinds.choice(("tree", "tree", "mesh")),
+        links=kinds.choice((2, 3, 4)),
         brokers=brokers,
         joins=joins,
         degree=chance.choice((2, 3, 8)),

@@ -45,8 +45,9 @@ _NEAR, _FAR = 0.0005, 0.08
 # Until a silent end is noticed: three heartbeats; and until somebody who dials gives up.
 SILENCE = 3.0
 _UNANSWERED = 5.0
-# Messages for each broker after which a network is taken for one that does not come to rest.
-MOST_SAID = 1_000
+# Messages for each broker after which a network is taken for one that does not come to rest. In a mesh all are
+# told of all links, by each of their neighbours.
+MOST_SAID = {"tree": 1_000, "mesh": 10_000}
 
 RouterMaker = Callable[..., Router]
 
@@ -93,7 +94,7 @@ class OverlayWorld:
             {
                 Send: lambda broker, effect: self._send(broker, effect.broker, effect.message),
                 CloseLink: lambda broker, effect: self._close(broker, effect.broker),
-                Dial: lambda broker, effect: self._dial(broker, effect.address),
+                Dial: self._dial,
                 Reply: self._reply,
                 Deliver: self._deliver,
                 OverlayEvent: lambda broker, effect: self.events.append((self.now, broker.name, effect)),
@@ -104,6 +105,7 @@ class OverlayWorld:
         self._handle, self._carry_out = self._loop.handle, self._loop.carry_out
         places = [(self._chance.random(), self._chance.random()) for _ in range(scenario.brokers)]
         self.brokers = [OverlayBroker(number, place) for number, place in enumerate(places)]
+        self._places = {broker.name: broker.place for broker in self.brokers}
         self.by_address = {normal(broker.address): broker for broker in self.brokers}
         self._apart: list[frozenset[int]] = []
         self._slower = 1.0
@@ -132,7 +134,7 @@ class OverlayWorld:
     @property
     def restless(self) -> bool:
         """Whether the brokers do not come to rest."""
-        return self._said > MOST_SAID * len(self.brokers)
+        return self._said > MOST_SAID[self.scenario.kind] * len(self.brokers)
 
     def play(self) -> float:
         """All that the script says. Returns when the last fault was over."""
@@ -174,7 +176,9 @@ class OverlayWorld:
             return
         broker.life += 1
         join = tuple([self.brokers[number].address for number in self.scenario.joins])
-        given: dict[str, Any] = {"kind": "tree", "join": join, "degree": self.scenario.degree}
+        scenario = self.scenario
+        given: dict[str, Any] = {"kind": scenario.kind, "degree": scenario.degree, "links": scenario.links}
+        given["join"] = join
         overlay = OverlaySettings(**(given | self.settings.get(broker.name, {})))
         configuration = Configuration(
             broker=broker.name,
@@ -232,9 +236,12 @@ class OverlayWorld:
         """Whether two machines can reach each other."""
         return all((one.number in some) == (other.number in some) for some in self._apart)
 
+    def latency(self, one: str, other: str) -> float:
+        """How long a message takes from one broker to another, by their names, if nothing is slow."""
+        return _NEAR + _FAR * dist(self._places[one], self._places[other])
+
     def _way(self, one: OverlayBroker, other: OverlayBroker) -> float:
-        latency = _NEAR + _FAR * dist(one.place, other.place)
-        return latency * self._slower * self._chance.uniform(0.9, 1.3)
+        return self.latency(one.name, other.name) * self._slower * self._chance.uniform(0.9, 1.3)
 
     def connections(self) -> list[Connection]:
         found: dict[Connection, None] = {}
@@ -253,7 +260,8 @@ class OverlayWorld:
     def _fast(self) -> None:
         self._slower, self._lost = 1.0, 0.0
 
-    def _dial(self, broker: OverlayBroker, address: str) -> None:
+    def _dial(self, broker: OverlayBroker, dial: Dial) -> None:
+        address = dial.address
         self.dialled += 1
         self.dials[broker.name, address] += 1
         resolve = self.names.get(address)
@@ -262,31 +270,31 @@ class OverlayWorld:
             self.after(_UNANSWERED, self._not_reached, broker, broker.life, address, "It did not answer.")
         else:
             way = self._way(broker, other)
-            self.after(way, self._greet, broker, broker.life, other, address, way)
+            self.after(way, self._greet, broker, broker.life, other, dial, way)
 
     def _not_reached(self, broker: OverlayBroker, life: int, address: str, reason: str) -> None:
         if broker.life == life:
             self._handle(broker, NotReached(address, reason), "")
 
-    def _greet(self, broker: OverlayBroker, life: int, other: OverlayBroker, address: str, way: float) -> None:
+    def _greet(self, broker: OverlayBroker, life: int, other: OverlayBroker, dial: Dial, way: float) -> None:
         if broker.life != life:
             return
         reason = "Nobody listens there." if other.router is None else ""
         if other.name in broker.connections or broker.name in other.connections or broker is other:
             reason = "There is a link already."
         if reason:
-            self.after(way, self._not_reached, broker, life, address, reason)
+            self.after(way, self._not_reached, broker, life, dial.address, reason)
             return
         connection = Connection((broker, other))
         broker.connections[other.name] = other.connections[broker.name] = connection
-        self.after(way, self._welcome, connection, address)
+        self.after(way, self._welcome, connection, dial)
         host = broker.address.partition(":")[0]
-        self._handle(other, LinkUp(asked=True, host=host), broker.name)
+        self._handle(other, LinkUp(dial.kind, asked=True, host=host), broker.name)
 
-    def _welcome(self, connection: Connection, address: str) -> None:
+    def _welcome(self, connection: Connection, dial: Dial) -> None:
         broker, other = connection.ends
         if connection.up and broker.connections.get(other.name) is connection:
-            self._handle(broker, LinkUp(dialled=address), other.name)
+            self._handle(broker, LinkUp(dial.kind, dialled=dial.address), other.name)
 
     def _send(self, broker: OverlayBroker, to: str, message: Any) -> None:
         self.sent[type(message).__name__] += 1
