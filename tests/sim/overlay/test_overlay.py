@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
+
 import msgspec
 import pytest
 
 from palio.routing.links import Naming
 from palio.routing.neighbours import Neighbours
-from palio.routing.overlay.effects import DAMPED, JOINED
+from palio.routing.overlay.effects import DAMPED, JOINED, REPAIR_DONE, OverlayEvent
 from palio.routing.overlay.tree import FIRST_PAUSE, SUGGESTED_WITHIN, TreeOverlay
 from palio.routing.reconfiguration.parking import Parking
 from palio.sim.overlay.oracle import at_rest, connected, judge, parts
@@ -15,6 +17,7 @@ from palio.sim.overlay.script import CrashBrokers, LeaveBroker, OverlayScenario,
 from palio.sim.overlay.world import OverlayWorld
 
 SEEDS = 12
+DONE = OverlayEvent(REPAIR_DONE, "somebody", former="nobody")
 ONCE_FAILED = (1009, 1176, 1574, 1660, 3022, 3228)
 MANY = 2_000
 
@@ -140,6 +143,22 @@ def test_attempts_to_reach_who_is_away_are_few():
     assert world.dialled - dialled <= 3 * 600 / 22
 
 
+@pytest.mark.parametrize("seed", range(2))
+def test_links_that_were_removed_by_hand_are_not_made_again_and_all_is_whole_without_them(seed):
+    world = grown(14, seed, degree=4)
+    chance, removed = random.Random(seed), set()
+    for _ in range(5):
+        pair = chance.choice(world.links())
+        one, other = chance.sample(pair, 2)
+        removed.add(pair)
+        world.remove_link(next(broker for broker in world.there() if broker.name == one), other)
+        world.run(world.now + chance.uniform(0.0, 30.0))
+    world.run(world.now + 200.0)
+    assert list(connected(world)) == []
+    assert list(at_rest(world)) == []
+    assert not removed & set(world.links())
+
+
 # Faults that are planted
 
 HARD = OverlayScenario(
@@ -204,11 +223,21 @@ def blind(monkeypatch):
     monkeypatch.setattr(Naming, "hear", hear)
 
 
+def silent(monkeypatch):
+    monkeypatch.setattr(Neighbours, "_tell_of_end", lambda self, link, how, parted: None)
+
+
+def boasting(monkeypatch):
+    monkeypatch.setattr(TreeOverlay, "_tell_of_repair", lambda self, parent: self._tell(DONE))
+
+
 def hoarding(monkeypatch):
     monkeypatch.setattr(Parking, "_dropping", lambda self, link, port: iter(()))
 
 
-@pytest.mark.parametrize("plant", [never_again, busy, welcoming, nameless, orphaned, blind, hoarding])
+@pytest.mark.parametrize(
+    "plant", [never_again, busy, welcoming, nameless, orphaned, blind, silent, boasting, hoarding]
+)
 def test_faults_are_found(plant, monkeypatch):
     scenarios = [HARD, *map(tree_of, range(100, 112))]
     assert not any(map(judge, scenarios[:2]))

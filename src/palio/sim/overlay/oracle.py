@@ -8,18 +8,22 @@
    it, and on no other.
 5. All know the name of the one part, and in the end nobody says anything any more; who is missing is looked
    for, now and then.
+6. What brokers tell of their links is what has happened to them: each link is made, ends once, and those that
+   have not ended are there; a repair is done after it has begun, and by a parent that is there.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from palio.model.notification import Notification
+from palio.routing.overlay import effects
+from palio.routing.overlay.effects import OverlayEvent
 from palio.routing.router import Router
 from palio.sim.overlay.mesh_oracle import mesh_at_rest
 from palio.sim.overlay.script import OverlayScenario
-from palio.sim.overlay.world import MOST_SAID, OverlayWorld
+from palio.sim.overlay.world import MOST_SAID, OverlayBroker, OverlayWorld
 
 # Seconds after the last fault: two looks at the longest pause, and those who do not answer in between.
 WITHIN = 90.0
@@ -97,6 +101,36 @@ def tree_at_rest(world: OverlayWorld) -> Iterator[str]:
     if len(names) > 1:
         yield f"The one part has {len(names)} names: {', '.join(sorted(names))}."
     yield from wrong_rows(world)
+    for broker in there:
+        yield from wrongly_told(broker, world.told[broker.name])
+
+
+def wrongly_told(broker: OverlayBroker, events: Iterable[OverlayEvent]) -> Iterator[str]:
+    """What a broker has told of its links that was not so."""
+    links: set[str] = set()
+    repairing = ""
+    for event in events:
+        other = event.broker
+        match event.what:
+            case effects.MADE:
+                if other in links:
+                    yield f"{broker.name} tells of a link to {other} twice."
+                links.add(other)
+            case effects.REMOVED_IN_ORDER | effects.FOUND_DEAD:
+                if other not in links:
+                    yield f"{broker.name} tells of the end of a link to {other}, of which it has not told."
+                links.discard(other)
+            case effects.REPAIR_BEGUN:
+                repairing = other
+            case effects.REPLACED | effects.REPAIR_DONE if event.former != repairing:
+                yield f"{broker.name} tells of a repair that has not begun: {event}."
+            case effects.REPAIR_DONE:
+                if other and other not in links:
+                    yield f"{broker.name} has repaired nothing by {other}."
+                repairing = ""
+    assert broker.router is not None
+    if links != set(broker.router.neighbours()):
+        yield f"{broker.name} has told of links to {', '.join(sorted(links))}."
 
 
 def wrong_rows(world: OverlayWorld) -> Iterator[str]:

@@ -97,7 +97,7 @@ class OverlayWorld:
                 Dial: self._dial,
                 Reply: self._reply,
                 Deliver: self._deliver,
-                OverlayEvent: lambda broker, effect: self.events.append((self.now, broker.name, effect)),
+                OverlayEvent: self._note,
             },
             is_over=lambda: self.restless,
         )
@@ -123,6 +123,7 @@ class OverlayWorld:
         self.ready: dict[tuple[str, str], float] = {}  # by broker and handle: since when
         self._published = 0
         self.events: list[tuple[float, str, OverlayEvent]] = []
+        self.told: dict[str, list[OverlayEvent]] = {}  # by each broker in its present life
         self._said = 0
 
     # Time
@@ -187,6 +188,7 @@ class OverlayWorld:
             overlay=overlay,
         )
         broker.router = self._make_router(configuration, self._facts)
+        self.told[broker.name] = []
         self._handle(broker, Open(), "session")
         if self._subscribing:
             self._handle(broker, Subscribe("h", Filter.parse(f'at = "{broker.name}"')), "session")
@@ -216,6 +218,15 @@ class OverlayWorld:
         for connection in list(broker.connections.values()):
             self._break(connection, silent=False, orderly=True)
         broker.connections.clear()
+
+    def _note(self, broker: OverlayBroker, event: OverlayEvent) -> None:
+        self.events.append((self.now, broker.name, event))
+        self.told[broker.name].append(event)
+
+    def remove_link(self, broker: OverlayBroker, other: str) -> None:
+        """An operator of a broker wants no link to another one."""
+        assert broker.router is not None
+        self._carry_out(broker, broker.router.remove_link(other, self.now))
 
     def _end(self, broker: OverlayBroker) -> None:
         broker.router = None
