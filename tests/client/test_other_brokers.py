@@ -15,9 +15,9 @@ from palio.testing.broker import Broker
 QUICK = Backoff(first=0.001, longest=0.01)
 
 
-def member(name: str, *join: str, **settings) -> Broker:
-    overlay = OverlaySettings(kind="tree", join=join)
-    return testing.broker(name=name, overlay=overlay, journal=True, heartbeat=0.2, **settings)
+def member(name: str, *join: str, kind: str = "tree") -> Broker:
+    overlay = OverlaySettings(kind=kind, join=join)
+    return testing.broker(name=name, overlay=overlay, journal=True, heartbeat=0.2)
 
 
 def others(client: palio.Client) -> list:
@@ -31,14 +31,15 @@ async def heard(client: palio.Client, *brokers: Broker) -> None:
         await client.flush(arrived=True)
 
 
-async def test_it_survives_the_death_of_its_broker_and_of_the_next():
-    one = member("one")
+@pytest.mark.parametrize("kind", ["tree", "mesh"])
+async def test_it_survives_the_death_of_its_broker_and_of_the_next(kind):
+    one = member("one", kind=kind)
     async with one as first:
-        other = member("other", first)
+        other = member("other", first, kind=kind)
         async with palio.connect(first, backoff=QUICK) as client, other as second:
             subscription = await client.subscribe("n >= 0", durable="desk")
             await heard(client, other)  # which has come later
-            third = member("third", second)
+            third = member("third", second, kind=kind)
             async with third:
                 await one.crash()
                 await client.publish({"n": 1})

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from palio.protocol.addresses import SECURE_SCHEME, is_loopback
+from palio.protocol.addresses import is_loopback, is_protected
 from palio.protocol.overlay import MOST_TOLD, OtherBrokers
 from palio.routing.overlay.settings import Passable
 
@@ -32,7 +32,8 @@ class Directory:
 
     def look(self) -> None:
         """Look whether there is something else to tell, and tell all clients if there is."""
-        addresses = self._known() if self._broker.settings.overlay.is_tree else ()
+        finds_links = self._broker.settings.overlay.most is not None
+        addresses = self._known() if finds_links else ()
         if addresses != self._addresses:
             self._addresses = addresses
             for connection in self._broker.sessions.values():
@@ -51,7 +52,7 @@ class Directory:
             [one.address for one in (*overlay.neighbours, *met) if not router.is_relay(one.broker)]
         )
         secure = self._broker.tls is not None
-        alike = [one for one in found if one.startswith(SECURE_SCHEME) == secure and self._passable(one)]
+        alike = [one for one in found if is_protected(one) == secure and self._passable(one)]
         return tuple(sorted(alike[:MOST_TOLD]))
 
     def _say(self, connection: BrokerConnection, addresses: tuple[str, ...]) -> None:
