@@ -102,6 +102,32 @@ async def test_a_link_by_hand_can_be_wrong_in_four_ways_and_close_a_cycle():
             await dialling.add(Peer(last))
 
 
+async def test_who_does_not_answer_is_tried_once_at_a_time_and_for_whom_it_is_wanted():
+    asked = asyncio.Event()
+
+    async def mute(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        asked.set()
+        await reader.read()
+        writer.close()
+
+    server = await asyncio.start_server(mute, "127.0.0.1", 0)
+    address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    (one,) = brokers("one")
+    async with one as first, palio.connect(first) as there:
+        async with palio.connect(first) as here:
+            adding = asyncio.create_task(here.add_link(address))
+            await asked.wait()
+            with pytest.raises(palio.RequestRefused, match="tried at this moment"):
+                await there.add_link(address)
+            assert len(dialled(one)) == 1
+        with pytest.raises(palio.PalioError):
+            await adding
+        while dialled(one):  # who wanted it is gone
+            await there.flush(arrived=True)
+    server.close()
+
+
 async def test_removing_a_stranger_does_nothing():
     one, other, third = brokers("one", "other", "third")
     async with one as first, other as second, third as last, palio.connect(first) as client:

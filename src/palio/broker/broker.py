@@ -120,7 +120,7 @@ class BrokerServer:
             broker=settings.name,
             scheduler=scheduler,
             log=log,
-            publishes_overlay=settings.overlay.publishes,
+            publishes_overlay=settings.overlay.publishes and not settings.relay,
         )
         guard = RequestGuard(settings, self.now)
         self.admission = Admission(

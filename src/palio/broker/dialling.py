@@ -97,6 +97,7 @@ class Dialling:
         self._peers: dict[str, Peer] = {}  # by their addresses, as all that follows
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._found: dict[str, str] = {}  # who is there
+        self._adding: set[str] = set()  # at which an operator waits for a link
         self._asking: set[asyncio.Task[None]] = set()
         self.problems: dict[str, str] = {}  # by address: why there is no link now
 
@@ -125,6 +126,9 @@ class Dialling:
         known = self._peers.get(address)  # one of the settings: it is tried at once
         if (name := self.neighbour_at(address)) is not None:
             raise AlreadyLinked(name)
+        if address in self._adding:
+            raise CannotConnect(address, "It is being tried at this moment.")
+        self._adding.add(address)
         self.forget(address)
         added: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._begin(known or peer, added)
@@ -134,6 +138,7 @@ class Dialling:
         except TimeoutError:
             raise CannotConnect(address, "It did not answer.") from None
         finally:
+            self._adding.discard(address)
             if added.cancelled() or added.exception() is not None:
                 self.forget(address)
                 if known is not None:
