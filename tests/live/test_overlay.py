@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+import palio
 from tests.live.durable import Publisher, Taker, finished
 from tests.live.network import Network, play, until
 
@@ -151,5 +152,32 @@ def test_brokers_keep_a_mesh_and_durable_subscriptions_lose_nothing_by_deaths(tm
                 await whole_mesh(network, NAMES)
             await load
             await finished([publisher], [taker])
+
+    play(scene)
+
+
+@pytest.mark.slow
+def test_a_client_that_knows_one_address_survives_the_death_of_its_broker(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with Network(tmp_path, heartbeat=1.0, durable=QUICK) as network:
+            for name in "abc":
+                join = [] if name == "a" else [network["a"].address]
+                network.add(name, overlay={"kind": "tree", "look_every": 2.0, "join": join})
+                await network[name].start()
+            await whole(network, "abc")
+            taker = Taker("far", "exists(count)")
+            await taker.open(network["c"].address, ready="network")
+            publisher = Publisher("one")
+            publisher.client = await palio.connect(network["a"].address, name="one", request_timeout=60.0)
+            await publisher.publish(50)
+            # It was told of them when it came in, or has been since.
+            await until("it has heard of others", lambda: len(publisher.client._session._others) == 2)
+            network["a"].kill()
+            await publisher.publish(50)
+            assert publisher.client.broker in ("b", "c")
+            await network["a"].start()  # whose journal has what was confirmed before
+            await taker.complete([publisher])  # in the order of each journal, of which there are two
+            await publisher.close()
+            await taker.close()
 
     play(scene)
