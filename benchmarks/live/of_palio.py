@@ -22,7 +22,7 @@ _LONG = 600.0
 
 def _connect(plan: Plan, name: str) -> Client:
     return palio.connect(
-        f"{'palios' if plan.authority else 'palio'}://127.0.0.1:{plan.port}",
+        f"{plan.scheme}://127.0.0.1:{plan.port}",
         name=f"{name}-{plan.number}",
         token=plan.token,
         tls=plan.authority,

@@ -60,6 +60,7 @@ class Plan(msgspec.Struct, frozen=True):
     seconds: float = 0.0  # publish so long rather than so many
     token: str | None = None  # by which they show who they are
     authority: str | None = None  # with TLS: who signed the broker's certificate
+    scheme: str = "palio"
 
 
 class Report(msgspec.Struct):

@@ -83,9 +83,10 @@ class System:
         pace: float = 1.0,
         token: str | None = None,
         authority: str | None = None,
+        scheme: str = "palio",
     ) -> None:
         self.label = label
-        self._credentials = {"token": token, "authority": authority}
+        self._credentials = {"token": token, "authority": authority, "scheme": scheme}
         self.server = server
         self.background = background or Background(0)
         self.pace = pace  # a slow one is given this part of the events

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import palio.testing
 from palio.broker.settings import Peer, Settings, WrongSetting, require_safe
 from palio.client.address import parse_addresses
 from palio.client.errors import UntrustedCertificate, WrongAddress
+from palio.routing.overlay.settings import OverlaySettings
 from palio.transport.tls import WrongCertificate
 from tests.live.network import play, until
 from tests.security.papers import Papers, secured
@@ -275,5 +277,27 @@ def test_a_link_without_a_token_is_refused_whatever_certificate_is_there(
                 said = other.running.dialling_problems()[address]
                 assert said.startswith("By QUIC nobody is asked for a certificate; a token says who connects.")
                 assert not world.brokers[0].running.links
+
+    play(scene)
+
+
+def test_a_network_is_joined_by_udp(tmp_path: Path, papers: Papers) -> None:
+    """The address that a broker tells may be one of QUIC, too: it is passed on, and dialled."""
+
+    async def scene() -> None:
+        world = World(tmp_path / "access")
+        with socket.socket(type=socket.SOCK_DGRAM) as probe:
+            probe.bind(("127.0.0.1", 0))
+            at = f"127.0.0.1:{probe.getsockname()[1]}"
+        told = OverlaySettings(kind="tree", address=f"quic://{at}")
+        first = secured(world, papers, name="first", quic=at, overlay=told)
+        async with first:
+            joining = OverlaySettings(kind="tree", join=(f"quic://{at}",))
+            async with linked(world, papers, name="second", overlay=joining) as _:
+                second = world.brokers[1]
+                await second.until(lambda: "first" in second.running.router.neighbours())
+                [contact] = second.running.router.overlay().neighbours
+                assert contact.address == f"quic://{at}"
+                assert first.running.links["second"].is_by_quic
 
     play(scene)

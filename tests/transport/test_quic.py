@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import random
 import select
 import socket
 from contextlib import asynccontextmanager
@@ -17,7 +18,7 @@ from aioquic.quic.events import StreamDataReceived
 from aioquic.quic.rangeset import RangeSet
 
 from palio.protocol.greeting import PROTOCOL
-from palio.transport import quic_streams
+from palio.transport import quic_port, quic_streams
 from palio.transport.quic import Quic
 from palio.transport.quic_bounds import STREAM, WINDOW, BoundedQuic, bounded_configuration
 from palio.transport.tls import client_context
@@ -48,6 +49,18 @@ async def listening(papers, make=End, handshake=10.0):
         yield server, taken
     finally:
         server.abort()
+
+
+@asynccontextmanager
+async def cut_off(papers):
+    """One end of a connection over a wire that is cut now, and the server with the other one."""
+    async with listening(papers) as (server, taken):
+        with UdpWire(server.port) as wire:
+            near = await to(wire.port, papers).dial(End)
+            await until(lambda: taken)
+            wire.is_cut = True
+            async with asyncio.timeout(20):
+                yield near, taken[0], server
 
 
 def to(port, papers):
@@ -115,16 +128,11 @@ def test_nobody_hears_from_who_is_cut_off_and_both_give_up(papers, monkeypatch):
     monkeypatch.setattr("palio.transport.quic._IDLE", 0.3)
 
     async def scene():
-        async with listening(papers) as (server, taken):
-            with UdpWire(server.port) as wire:
-                near = await to(wire.port, papers).dial(End)
-                await until(lambda: taken)
-                wire.is_cut = True
-                near.transport.write(b"nobody hears this")
-                async with asyncio.timeout(20):
-                    for end in (near, taken[0]):
-                        assert str(await end.over) == "the other end was silent for too long"
-                assert server.ports[0].statistics() == (0, 0)
+        async with cut_off(papers) as (near, far, server):
+            near.transport.write(b"nobody hears this")
+            for end in (near, far):
+                assert str(await end.over) == "the other end was silent for too long"
+            assert server.ports[0].statistics() == (0, 0)
 
     asyncio.run(scene())
 
@@ -323,9 +331,9 @@ def test_a_flood_of_first_datagrams_leaves_nothing_behind(papers):
             # From where it was asked, it begins a handshake; more than some are not begun for one host.
             for data in again[15:]:
                 mine.sendto(data, address)
-            await until(lambda: port.statistics()[1] == quic_streams._HANDSHAKES_OF_HOST)
+            await until(lambda: port.statistics()[1] == quic_port._HANDSHAKES_OF_HOST)
             await asyncio.sleep(0)
-            assert port.statistics() == (1 + quic_streams._HANDSHAKES_OF_HOST, quic_streams._HANDSHAKES_OF_HOST)
+            assert port.statistics() == (1 + quic_port._HANDSHAKES_OF_HOST, quic_port._HANDSHAKES_OF_HOST)
             mine.close()
             other.close()
 
@@ -347,7 +355,7 @@ def _all(own: socket.socket):
 
 
 def test_the_oldest_handshake_gives_way_and_each_has_its_time(papers, monkeypatch):
-    monkeypatch.setattr(quic_streams, "_HANDSHAKES", 3)
+    monkeypatch.setattr(quic_port, "_HANDSHAKES", 3)
 
     async def begun(server, own):
         """A handshake that never ends."""
@@ -422,5 +430,59 @@ def test_names_of_a_broker(papers):
             near.transport.write(b"hello")
             await until(lambda: taken and taken[0].heard)
         papers.sign("siena", "127.0.0.1")
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize(
+    "seed", [1, pytest.param(2, marks=pytest.mark.slow), pytest.param(3, marks=pytest.mark.slow)]
+)
+def test_spoilt_datagrams_do_no_harm(papers, seed, caplog):
+    """Some of what is sent is changed, cut short or made up on its way: who is well goes on as before."""
+    chance = random.Random(seed)
+
+    async def scene():
+        async with listening(papers) as (server, taken):
+            with UdpWire(server.port, seed) as wire:
+                near = await to(server.port, papers).dial(End)
+                await until(lambda: taken)
+                own = wire._socket()
+
+                def spoil(data):
+                    spoilt = bytearray(data)
+                    for _ in range(chance.randrange(1, 4)):
+                        spoilt[chance.randrange(len(spoilt))] = chance.randrange(256)
+                    for one in (
+                        bytes(spoilt),
+                        data[: chance.randrange(len(data))],
+                        chance.randbytes(len(data)),
+                    ):
+                        own.sendto(one, wire.target)
+                    return bytes(spoilt) if chance.random() < 0.05 else data
+
+                wire.spoil = spoil
+                for _ in range(3):
+                    other = await to(wire.port, papers).dial(End)
+                    other.transport.write(pieces(20_000, 3))
+                    await until(lambda: bytes(taken[-1].heard) == pieces(20_000, 3))
+                    other.transport.close()
+                    await other.over
+                near.transport.write(pieces(20_000, 4))
+                await taken[0].until(20_000)
+                assert bytes(taken[0].heard) == pieces(20_000, 4)
+                own.close()
+
+    asyncio.run(scene())
+    assert "could not be handled" not in caplog.text
+
+
+def test_what_nobody_acknowledges_any_more_is_given_up_after_a_while(papers, monkeypatch):
+    monkeypatch.setattr(quic_streams, "_LINGER", 0.2)
+
+    async def scene():
+        async with cut_off(papers) as (near, _, _):
+            near.transport.write(b"the last word")
+            near.transport.close()
+            assert str(await near.over) == "what was said last was not taken"
 
     asyncio.run(scene())

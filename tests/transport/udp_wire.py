@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import socket
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Self
 
@@ -19,6 +20,7 @@ class UdpWire:
         self.target = "127.0.0.1", target
         self.loss, self.doubled, self.late = loss, doubled, late
         self.is_cut = False
+        self.spoil: Callable[[bytes], bytes] = lambda data: data  # what comes to the target
         self.passed = 0  # datagrams, both ways
         self._random = random.Random(seed)
         self._loop = asyncio.get_running_loop()
@@ -60,6 +62,7 @@ class UdpWire:
         for data, source in _read(self._inside):
             if source not in self._outside:
                 self._outside[source] = self._speaker(source)
+            data = self.spoil(data)
             self._pass(lambda data=data, source=source: _send(self._outside[source], data, self.target))
 
     def _from_outside(self, own: socket.socket, source: Any) -> None:

@@ -1,7 +1,8 @@
 """`quic://`: an ordered stream of bytes over UDP (RFC 9000), with TLS 1.3; it outlives a change of address.
 
-Each connection has one stream; how that is bounded is said in `quic_bounds`, how it runs in `quic_streams`.
-Both need aioquic, which is an extra, and so they are imported where somebody dials or listens.
+Each connection has one stream; how that is bounded is said in `quic_bounds`, how it runs in `quic_streams`, and
+how connections are taken in `quic_port`. They need aioquic, which is an extra, and so they are imported where
+somebody dials or listens.
 
 Whom a certificate is trusted for is said by the same `ssl.SSLContext` as for `palios://`. Only who was dialled
 shows a certificate; who dials shows a token.
@@ -24,7 +25,7 @@ from palio.transport.tls import WrongCertificate, client_context
 if TYPE_CHECKING:
     from aioquic.quic.configuration import QuicConfiguration
 
-    from palio.transport.quic_streams import QuicPort
+    from palio.transport.quic_port import QuicPort
 
 # Seconds without a word after which a connection is forgotten, if no heartbeat sees it: as it begins and ends.
 # Of one that is in use, heartbeats notice much earlier that the other end is dead.
@@ -73,7 +74,7 @@ class Quic:
         configuration = _configuration(is_client=False, idle_timeout=self._idle)
         server = QuicServer(configuration)
         server.show(certificate, key)
-        from palio.transport.quic_streams import QuicPort  # noqa: PLC0415 (there is the extra)
+        from palio.transport.quic_port import QuicPort  # noqa: PLC0415 (there is the extra)
 
         loop = asyncio.get_running_loop()
         host, port = self._place
@@ -160,7 +161,8 @@ async def _dial(
     family: int, address: tuple[Any, ...], configuration: QuicConfiguration, make: Callable[[], End]
 ) -> End:
     from palio.transport.quic_bounds import BoundedQuic  # noqa: PLC0415 (there is the extra)
-    from palio.transport.quic_streams import QuicEnd, UdpSocket  # noqa: PLC0415
+    from palio.transport.quic_port import UdpSocket  # noqa: PLC0415
+    from palio.transport.quic_streams import QuicEnd  # noqa: PLC0415
 
     loop = asyncio.get_running_loop()
     made: asyncio.Future[End] = loop.create_future()

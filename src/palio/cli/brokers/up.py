@@ -212,12 +212,14 @@ def write_ports(file: Path, broker: BrokerServer) -> None:
 
 def _memory(broker: BrokerServer) -> Text:
     """What the broker may need at the most, and whether the machine has it."""
-    most = sum(part.bytes for part in memory_bound(broker.settings, max(1, len(broker.access.principals()))))
+    parts = memory_bound(broker.settings, max(1, len(broker.access.principals())))
+    most = sum(part.bytes for part in parts)
     text = Text(f"at most {size_text(most)}, as its limits say").append("  (palio config check)", style="dim")
     there = memory_of_machine()
     if most > there:
+        largest = max(parts, key=lambda part: part.bytes if part.settings else 0)
         text.append(
-            f"\n           This machine has {size_text(there)}: lower limits.kept_in_all.", style="yellow"
+            f"\n           This machine has {size_text(there)}: lower {largest.settings}.", style="yellow"
         )
     return text
 
