@@ -56,7 +56,7 @@ def test_it_tells_what_went_wrong_and_what_came_of_it():
     html = page(record())
     told = text_of(html)
     for said in (
-        "3 brokers that find their links by themselves",
+        "3 brokers that find their links by themselves (tree), with",
         "palio chaos --seed 7",
         "every promise kept",
         "2 / 2 changes after which routes were whole in time",

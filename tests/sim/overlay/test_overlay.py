@@ -9,8 +9,9 @@ import pytest
 
 from palio.routing.links import Naming
 from palio.routing.neighbours import Neighbours
+from palio.routing.overlay import tree
 from palio.routing.overlay.effects import DAMPED, JOINED, REPAIR_DONE, OverlayEvent
-from palio.routing.overlay.tree import FIRST_PAUSE, SUGGESTED_WITHIN, TreeOverlay
+from palio.routing.overlay.tree import FIRST_PAUSE, TreeOverlay
 from palio.routing.reconfiguration.parking import Parking
 from palio.sim.overlay.oracle import at_rest, connected, judge, parts
 from palio.sim.overlay.script import CrashBrokers, LeaveBroker, OverlayScenario, PartNetwork, drawn
@@ -80,13 +81,14 @@ def test_the_children_of_a_dead_root_make_one_link_fewer(seed):
     assert list(at_rest(world)) == []
 
 
-def test_who_was_told_to_wait_need_not_wait_when_who_was_to_ask_has_joined_somebody_else():
+def test_who_was_told_to_wait_need_not_wait_when_who_was_to_ask_has_joined_somebody_else(monkeypatch):
+    monkeypatch.setattr(tree, "SUGGESTED_WITHIN", 2.0)
     waited = []
     for seed in range(8):
         world = grown(15, seed, degree=4)
         began = world.now
         world.crash(root_of(world))
-        world.run(began + SUGGESTED_WITHIN)  # after which it asks itself
+        world.run(began + 2.0)  # after which it asks itself
         waited += [seed] * any(connected(world))
     assert waited in ([], [0])  # there the larger part has no room for the smaller one
 

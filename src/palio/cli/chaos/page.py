@@ -46,7 +46,8 @@ def page(record: ChaosRecord) -> str:
 
 
 def _introduction(record: ChaosRecord) -> str:
-    links = "find their links by themselves" if record.overlay == "tree" else "have fixed links"
+    fixed = record.overlay == "fixed"
+    links = "have fixed links" if fixed else f"find their links by themselves ({record.overlay})"
     kinds = sorted({one.kind for one in record.troubles})
     return (
         f"<p>{plural(len(record.brokers), 'broker')} that {links}, with a heartbeat of {record.heartbeat:g} s; "
