@@ -1,17 +1,15 @@
 """One connection of a broker, to a client or to a neighbour: a shell around a `Conversation`.
 
 It has the socket, the clock, and what the broker decides: who may come in, who has to wait, and what becomes of
-who does not read. What comes on it waits here until it is its turn (`scheduling`), and is understood a little
-at a time (`thinking`); then it is handed to the broker, as (source, message). What the conversation does not
-allow ends the connection with a sentence; it never reaches the core.
+who does not read. What comes on it waits (`inbox`) until it is its turn (`scheduling`), and is understood a
+little at a time (`thinking`); then it is handed to the broker, as (source, message). What the conversation does
+not allow ends the connection with a sentence; it never reaches the core.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
-from collections.abc import Callable, Hashable
-from functools import partial
+from collections.abc import Hashable
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, cast
 
@@ -20,13 +18,13 @@ import msgspec
 from palio.broker.access import ANYONE, Principal
 from palio.broker.accounts import FAR, GRACE, SMALL, ShareUsedUp
 from palio.broker.border import Border, border
+from palio.broker.inbox import LIGHT_BYTES, LIGHT_BYTES_ALONE, Inbox, Work
 from palio.broker.limits import MAX_NAME
 from palio.broker.misdirected import http_answer, where_http_is
 from palio.broker.outgoing import Outgoing, OutgoingStatistics
 from palio.broker.restraint import HeldBack, SlowFrame
 from palio.broker.settings import Peer
 from palio.broker.states import TRANSITIONS, ConnectionState
-from palio.broker.thinking import Thought
 from palio.model.effort import Meter, metered
 from palio.model.errors import PalioError
 from palio.model.filter import Filter
@@ -52,13 +50,6 @@ READ_AHEAD = 1024 * 1024
 LINK_WEIGHT = 8.0
 # Steps of understanding what a neighbour says: it is done piece by piece, however much it is.
 _WITHOUT_END = 1 << 62
-# Messages of these kinds, of so many bytes at the most, ask nothing about filters, and are handled at once: to
-# let each be interrupted would take some tens of microseconds. Where it is crowded, they bring some hundred
-# events at the most; where nobody waits, it may be more.
-_LIGHT_KINDS = ("publish", "publishdocuments", "forward", "acknowledged")
-_LIGHT = tuple([b"\xa4type" + msgspec.msgpack.encode(kind) for kind in _LIGHT_KINDS])
-_LIGHT_BYTES = 8 * 1024
-_LIGHT_BYTES_ALONE = 64 * 1024
 # States in which nothing more is taken from the other end.
 _ENDED = (ConnectionState.CLOSED, ConnectionState.DRAINING, ConnectionState.MOVED)
 
@@ -126,14 +117,9 @@ class BrokerConnection(asyncio.Protocol):
         self.weight = 1.0
         self._reading = True  # as far as the broker goes
         self._open = True  # and in fact
-        self._waiting: deque[tuple[bytes, float]] = deque()  # messages, and when they came
-        self._waiting_bytes = 0
-        self._thought: Thought | None = None
-        self._held = 0  # bytes of a message that is worked on elsewhere, and behind which all others wait
+        self._inbox = Inbox(broker.stacks)
         # Documents that are being confirmed: by number of the request, how many events were made of each.
         self.made: dict[int, tuple[int, ...]] = {}
-        self._due: Callable[[Meter | None], None] | None = None  # how it goes on with that message
-        self._due_bytes = 0  # of what that handles
         self._lost_for: tuple[Exception | None] | None = None  # gone, and what it has said is still being heard
         self.account: Hashable = self  # where what is held for it is counted, and how much was
         self._counted = 0
@@ -252,10 +238,9 @@ class BrokerConnection(asyncio.Protocol):
             return
         if payloads:
             for payload in payloads:
-                self._waiting.append((payload, now))
-                self._waiting_bytes += len(payload)
+                self._inbox.add(payload, now)
             self.broker.scheduler.ready(self)
-            if not self._waiting and self._thought is None:
+            if self._inbox.is_empty:
                 return  # it was its turn, which has ended with the following
         self._count()
         self._read_or_wait()
@@ -269,41 +254,20 @@ class BrokerConnection(asyncio.Protocol):
 
     def take_turn(self, until: float) -> bool:
         """Hears messages that have come, one after the other, until about that moment."""
-        while True:
-            light, work = False, None
-            if self._thought is None and self._due is not None:
-                due, self._due, self._held = self._due, None, 0
-                if self._due_bytes <= self._most_light:
-                    work = due
-                else:
-                    self._thought = Thought(due, self.broker.settings.limits.steps, self.broker.stacks)
-            elif self._thought is None:
-                if self._held or not self._waiting:
-                    break
-                if self.state in _ENDED:
-                    self._waiting.clear()
-                    self._waiting_bytes = 0
-                    break
-                payload, came = self._waiting.popleft()
-                self._waiting_bytes -= len(payload)
-                light = len(payload) <= self._most_light and payload.startswith(_LIGHT, 1)
-                if not light:
-                    limit = _WITHOUT_END if self.role is Role.PEER else self.broker.settings.limits.steps
-                    self._thought = Thought(partial(self._hear, payload, came), limit, self.broker.stacks)
+        inbox = self._inbox
+        while inbox.has_next:
+            if self.state in _ENDED and inbox.begins:
+                inbox.clear()
+                break
             try:
-                if light:
-                    self._hear(payload, came, None)
-                elif work is not None:
-                    work(None)
-                elif self._thought is not None and not self._thought.go_on(until):
+                if not inbox.take(self._hear, until, light=self._most_light, steps=self._most_steps):
                     return True
             except PalioError as problem:
                 self.refuse(problem)
             except Exception:
                 self.broker.log.exception("A message could not be handled.", extra={"connection": self.name})
                 self.refuse(ProtocolViolation("The broker could not handle this message; this is its mistake."))
-            self._thought = None
-            if (self._waiting or self._due) and perf_counter() >= until and self.state not in _ENDED:
+            if inbox.has_next and perf_counter() >= until and self.state not in _ENDED:
                 self._count()
                 self._read_or_wait()
                 return True
@@ -312,42 +276,41 @@ class BrokerConnection(asyncio.Protocol):
         if not self._open or self._counted or waits:
             self._count()
             self._read_or_wait()
-        if self._lost_for is not None and not self._held:
+        if self._lost_for is not None and not inbox.held:
             self._gone(*self._lost_for)
         return False
 
     @property
     def _most_light(self) -> int:
-        return _LIGHT_BYTES if self.broker.scheduler.is_crowded else _LIGHT_BYTES_ALONE
+        return LIGHT_BYTES if self.broker.scheduler.is_crowded else LIGHT_BYTES_ALONE
+
+    @property
+    def _most_steps(self) -> int:
+        return _WITHOUT_END if self.role is Role.PEER else self.broker.settings.limits.steps
 
     def hold(self, size: int) -> None:
         """Hears nothing more until `go_on`: a message of so many bytes is worked on elsewhere."""
-        self._held = max(size, 1)
+        self._inbox.hold(size)
 
-    def go_on(self, work: Callable[[Meter | None], None], size: int) -> None:
+    def go_on(self, work: Work, size: int) -> None:
         """Ends what `hold` has begun: in its next turn it does this, and then hears what has come since.
 
         What handles few bytes is given no meter, as with messages that are small.
         """
-        if self._held:  # otherwise nobody is interested in it any more
-            self._due, self._due_bytes = work, size
+        if self._inbox.go_on(work, size):
             self.broker.scheduler.ready(self)
 
     def _give_up_thinking(self) -> None:
         """Nothing more of what has come is heard."""
-        self._waiting.clear()
-        self._waiting_bytes = self._held = 0
-        self._due = None
-        if self._thought is not None and not self._thought.is_current:
-            self._thought.give_up()
-            self._thought = None
+        self._inbox.give_up()
         self.broker.scheduler.leave(self)
 
     # What is held
 
     def _count(self) -> None:
         """Counts what is held for the client, and ends the connection of one that is far over its share."""
-        held = len(self._conversation.frames) + self._waiting_bytes + self._held + self.outgoing.held
+        inbox = self._inbox
+        held = len(self._conversation.frames) + inbox.bytes + inbox.held + self.outgoing.held
         if held < SMALL or self.role is Role.PEER or self.state is ConnectionState.CLOSED:
             held = 0
         if held == self._counted and not held:
@@ -375,7 +338,7 @@ class BrokerConnection(asyncio.Protocol):
         self.abort(str(problem))
 
     def connection_lost(self, exception: Exception | None) -> None:
-        if self.is_live and (self._waiting or self._thought is not None or self._held):
+        if self.is_live and (not self._inbox.is_empty or self._inbox.held):
             self._lost_for = (exception,)  # what was said before the end was meant
             self.outgoing.disconnect()
             self.broker.scheduler.ready(self)
@@ -569,7 +532,7 @@ class BrokerConnection(asyncio.Protocol):
         ahead = READ_AHEAD if self._open else READ_AHEAD // 2
         wanted = (
             self._reading
-            and self._waiting_bytes < ahead
+            and self._inbox.bytes < ahead
             and (self.outgoing.waiting_answers < ahead or self.role is Role.PEER)
             and self._over_since is None
         )

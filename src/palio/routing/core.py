@@ -6,6 +6,8 @@ what has changed there, in one update. So however much a message causes, a neigh
 
 from __future__ import annotations
 
+import msgspec
+
 from palio.model.advertisement import Advertisement
 from palio.model.filter import Filter
 from palio.protocol.envelope import Envelope
@@ -150,10 +152,7 @@ class Core:
     def send_on(self, envelopes: tuple[Envelope, ...]) -> None:
         """Forwards events that are on disk, in the epoch of now."""
         epoch = self.forwarding.epoch()
-        stamped = [
-            Envelope(one.origin, one.sequence, one.time, one.hops, one.entry, one.notification, epoch)
-            for one in envelopes
-        ]
+        stamped = [msgspec.structs.replace(envelope, epoch=epoch) for envelope in envelopes]
         self.effects += self.forwarding.take(tuple(stamped), None)
 
     def mark_ways(self, entry: str, source: str | None) -> list[tuple[str, str]]:

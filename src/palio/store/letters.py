@@ -125,12 +125,13 @@ class LetterChanges:
     def _is_in_journal(self, envelope: Envelope, trimmed: int) -> bool:
         """Whether an event is there, and will be (4); all who name it do so in the same epoch."""
         sequence = envelope.sequence
-        if envelope.origin != self._name or sequence <= trimmed or envelope.hops:
+        known = self._appended.get(sequence) or self._shared.appended.get(sequence)
+        if known is None:  # as for all that is small
             return False
         if self._count(-sequence) and self.epoch_of(sequence) != envelope.epoch:
             return False
-        known = self._appended.get(sequence) or self._shared.appended.get(sequence)
-        return known == (envelope.time, envelope.notification.body.size)
+        is_here = envelope.origin == self._name and not envelope.hops and sequence > trimmed
+        return is_here and known == (envelope.time, envelope.notification.body.size)
 
     def written(self, rows: Sequence[Unwritten], trimmed: int) -> tuple[list[SpoolRow], list[LetterRow]]:
         """New deliveries as rows of a spool, and the rows of the letters that they share. Of the journal, what

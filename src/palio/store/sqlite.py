@@ -67,10 +67,10 @@ BUSY_SECONDS = 5.0  # somebody looks into the file with another tool
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ESTALE)
 
 # Rows that one statement takes. Each statement lets go of the interpreter once, and has to wait for it again
-# where the broker is busy, up to half a millisecond: so one for all rows of a table, filled up with rows that
-# count for nothing to one of few sizes. That gives few texts, each prepared once.
+# where the broker is busy, up to half a millisecond: so few large ones. Numbers that halve, and a few for the
+# rest, which is filled up with rows that count for nothing, give few texts, each prepared once.
 MOST_ROWS = 512
-_SIZES = tuple([size for power in range(2, 10) for size in (1 << power, 3 << power >> 1) if size <= MOST_ROWS])
+_RESTS = (1, 2, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 # Statements that stay prepared: for each of some ten kinds there is one of each of these sizes.
 _PREPARED = 256
 
@@ -300,17 +300,17 @@ def _holders(kind: str, inode: int) -> list[int]:
 
 def _insert(connection: Connection, into: str, rows: Rows, then: str = "") -> None:
     execute = _executed(connection)
-    for part in _parts(list(rows)):
-        columns, size = len(part[0]), _size(len(part))
-        nothing = (None,) * (columns * (size - len(part)))
-        execute(_inserting(into, columns, size, then), (*chain.from_iterable(part), *nothing))
+    for part, size in _parts(list(rows)):
+        columns, nothing = len(part[0]), size - len(part)
+        text = _inserting(into, columns, size, nothing > 0) + then
+        execute(text, (*chain.from_iterable(part), *[None] * (columns * nothing)))
 
 
 @lru_cache(maxsize=_PREPARED)
-def _inserting(into: str, columns: int, size: int, then: str) -> str:
-    """A statement that takes so many rows, of which those that begin with NULL count for nothing."""
+def _inserting(into: str, columns: int, size: int, is_filled_up: bool) -> str:
+    """A statement that takes so many rows, of which those that begin with NULL may count for nothing."""
     values = "VALUES " + ", ".join([f"({', '.join('?' * columns)})"] * size)
-    return into + (values if size == 1 else f"SELECT * FROM ({values}) WHERE column1 IS NOT NULL") + then
+    return into + (f"SELECT * FROM ({values}) WHERE column1 IS NOT NULL" if is_filled_up else values)
 
 
 def _executed(connection: Connection) -> Callable[[str, tuple[Any, ...]], object]:
@@ -322,17 +322,17 @@ def _executed(connection: Connection) -> Callable[[str, tuple[Any, ...]], object
 
 def _delete(connection: Connection, statement: str, owner: tuple[Any, ...], keys: list[Any]) -> None:
     execute = _executed(connection)
-    for part in _parts(keys):
-        more = _size(len(part)) - len(part)
-        marks = ", ".join("?" * (len(part) + more))
-        execute(f"{statement}({marks})", (*owner, *part, *part[-1:] * more))
+    for part, size in _parts(keys):
+        text = f"{statement}({', '.join('?' * size)})"
+        execute(text, (*owner, *part, *part[-1:] * (size - len(part))))
 
 
-def _parts(rows: list[Any]) -> Iterator[list[Any]]:
-    """What one statement takes each."""
-    return (rows[at : at + MOST_ROWS] for at in range(0, len(rows), MOST_ROWS))
-
-
-def _size(rows: int) -> int:
-    """The number of rows that a statement has which is to take so many."""
-    return 1 if rows == 1 else _SIZES[bisect_left(_SIZES, rows)]
+def _parts(rows: list[Any]) -> Iterator[tuple[list[Any], int]]:
+    """What one statement takes each, and how many rows it has."""
+    at = 0
+    while left := len(rows) - at:
+        size = min(MOST_ROWS, 1 << left.bit_length() - 1)
+        if left <= _RESTS[-1]:
+            size = _RESTS[bisect_left(_RESTS, left)]
+        yield rows[at : at + size], size
+        at += min(size, left)

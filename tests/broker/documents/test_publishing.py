@@ -170,7 +170,7 @@ async def test_no_more_are_read_at_a_time_than_there_are_workers_and_all_have_tu
     await gate.until(lambda: gate.reading == workers)
     tasks.append(asyncio.create_task(modest.publish_document(card(), id="modest")))
     await gate.until(
-        lambda: any(one.principal.name == "modest" and one._held for one in broker.running.connections)
+        lambda: any(one.principal.name == "modest" and one._inbox.held for one in broker.running.connections)
     )
     gate.open.set()
     await asyncio.gather(*tasks)

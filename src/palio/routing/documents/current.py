@@ -131,7 +131,7 @@ def with_documents(effect: Append, tell: Callable[[Envelope, str], None] | None 
                 tell(one, record.key)
     if not records:
         return effect
-    return Append(effect.token, effect.envelopes, effect.publisher, (*effect.records, *records), effect.log)
+    return msgspec.structs.replace(effect, records=(*effect.records, *records))
 
 
 class KeptVersion(msgspec.Struct, frozen=True, array_like=True, omit_defaults=True):
