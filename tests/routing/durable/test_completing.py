@@ -8,13 +8,14 @@ import pytest
 
 from palio import Filter, Notification
 from palio.protocol.durable.subscriptions import Acknowledged, Attach, Done
-from palio.protocol.requests import Publish, Published
+from palio.protocol.requests import Publish, Published, Refused, Subscribe
 from palio.routing import Configuration, Router
 from palio.routing.durable.alarm import SYNC, TICK
 from palio.routing.durable.desk import DurableSettings
-from palio.routing.durable.effects import STORE_EFFECTS, Hand, Spool
-from palio.routing.effects import Reply
-from palio.routing.occurrences import Open
+from palio.routing.durable.effects import STORE_EFFECTS, Append, Hand, Spool
+from palio.routing.durable.origin.appending import TOGETHER
+from palio.routing.effects import Deliver, Reply
+from palio.routing.occurrences import Failed, Open, Stored, StoreMessage
 from palio.sim.faults.disk import Disk
 
 FILTERS = {"all": "true", "low": "n < 20", "odd": "odd = 1", "high": "n >= 20"}
@@ -124,3 +125,59 @@ def test_the_same_is_handed_out_confirmed_and_done(seed: int, outbox: int) -> No
 def test_what_comes_together_is_spooled_together() -> None:
     counts = [sum([run(seed, together=one, outbox=1_000).spools for seed in range(5)]) for one in (True, False)]
     assert counts[0] < 0.8 * counts[1]
+
+
+def published(station: Station, count: int) -> None:
+    """So many publishes, one by one, before the disk is done with any."""
+    for n in range(count):
+        station.say(Publish((Notification({"n": n, "odd": n % 2}),), n + 1))
+
+
+def told(station: Station, answers: list[StoreMessage]) -> list[tuple[str, int]]:
+    """What a broker with one subscriber that keeps nothing says, when it hears all of that at once."""
+    found: list[tuple[str, int]] = []
+    for effect in station.router.complete(iter(answers), station.now):
+        match effect:
+            case Reply(_, Published(number)):
+                found.append(("confirms", number))
+            case Reply(_, Refused(subject)):
+                found.append(("refuses", int(subject.split()[1])))
+            case Deliver(_, envelopes):
+                found += [("delivers", envelope.sequence) for envelope in envelopes]
+    return found
+
+
+def listening() -> Station:
+    station = Station(together=True, outbox=1_000)
+    for session in ("s", "listener"):
+        station.say(Open(), session)
+    station.say(Subscribe("all", Filter.parse("true")), "listener")
+    station.come_to_rest()
+    return station
+
+
+def test_what_is_confirmed_together_is_delivered_in_order_and_some_at_a_time() -> None:
+    station, count = listening(), 2 * TOGETHER + 5
+    published(station, count)
+    tokens = [effect.token for effect in station.disk.queue if isinstance(effect, Append)]
+    said = told(station, [Stored(token) for token in tokens])
+    for what in ("confirms", "delivers"):
+        assert [number for one, number in said if one == what] == [*range(1, count + 1)]
+    changes = [one for (one, _), (before, _) in zip(said[1:], said, strict=False) if one != before]
+    assert changes == ["delivers", "confirms"] * 2 + ["delivers"]
+
+
+def test_what_fails_in_the_middle_is_refused_when_all_before_it_is_delivered() -> None:
+    station = listening()
+    published(station, 5)
+    first, second, *others = [effect.token for effect in station.disk.queue if isinstance(effect, Append)]
+    answers = [Stored(first), Stored(second), *[Failed(token, "It is full.") for token in others]]
+    assert told(station, answers) == [
+        *[("confirms", 1), ("confirms", 2), ("delivers", 1), ("delivers", 2)],
+        *[("refuses", 3), ("refuses", 4), ("refuses", 5)],
+    ]
+    station.disk.queue.clear()
+    station.say(Publish((Notification({"n": 3, "odd": 1}),), 9))
+    (again,) = [effect for effect in station.disk.queue if isinstance(effect, Append)]
+    assert [one.sequence for one in again.envelopes] == [3]
+    assert told(station, [Stored(again.token)]) == [("confirms", 9), ("delivers", 3)]
