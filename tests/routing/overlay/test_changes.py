@@ -51,6 +51,15 @@ def test_who_has_nobody_left_to_ask_is_done_with_its_repair():
     assert (done.what, done.broker, done.why, done.former) == ("repair done", "", "nobody is left", "p")
 
 
+def test_who_is_found_by_another_part_is_done_too():
+    one = joined()
+    one.handle(LinkDown(orderly=False), "p", 1.0)
+    effects = asked_by(one, "a", number=3)
+    assert whats(effects) == [("link made", "a"), ("link replaced", "a"), ("repair done", "a")]
+    assert told(effects)[1].former == "p"
+    assert whats(asked_by(one, "b", number=4)) == [("link made", "b")], "once"
+
+
 def test_a_lost_child_is_its_own_business():
     one = broker()
     assert whats(asked_by(one, "a")) == [("link made", "a")]

@@ -115,6 +115,7 @@ class TreeOverlay:
         self._size = 1  # of the part, as told from above, or to those below
         self._alone_since: float | None = None
         self._repairing: tuple[str, str] | None = None  # the parent that was lost, and how
+        self._found_by = ""  # who has just asked for a link, and got it
         self._seeks_until: float | None = None  # we are a root, and the first look is not over
         self._begun = False
         self._counts: Counter[str] = Counter()
@@ -209,6 +210,7 @@ class TreeOverlay:
             if standing.asks and not link.asks:
                 self._waits_for = None  # perhaps it was this one's part; otherwise there will be another look
                 self._counts["taken"] += 1
+                self._found_by = link.broker
         if len(self._links) > self._settings.degree:
             self._counts["beyond"] += 1
         if (asking := self._look.granted(link)) is not None:
@@ -378,8 +380,11 @@ class TreeOverlay:
         else:
             if self._naming.component != self._named:
                 self._become_root()
+            if self._found_by:  # another part, before we had found it
+                self._tell_of_repair(self._found_by)
             self._names.look()
             self._ask_somebody()
+        self._found_by = ""
         self._tell_neighbours()
         self._set_timer()
 
@@ -392,16 +397,16 @@ class TreeOverlay:
             self._alone_since = None
         self._end_look()
 
-    def _tell_of_repair(self, parent: str) -> None:
-        """There is a parent again, or nobody is left to ask."""
+    def _tell_of_repair(self, by: str) -> None:
+        """There is a parent again, or a link to another part; or nobody is left to ask."""
         if self._repairing is None or self._alone_since is None:
             return
         (former, how), self._repairing = self._repairing, None
         seconds = self._now() - self._alone_since
-        if parent:
-            self._tell(OverlayEvent(REPLACED, parent, how, seconds=seconds, former=former))
-        why = "" if parent else "nobody is left"
-        self._tell(OverlayEvent(REPAIR_DONE, parent, why, seconds=seconds, former=former))
+        if by:
+            self._tell(OverlayEvent(REPLACED, by, how, seconds=seconds, former=former))
+        why = "" if by else "nobody is left"
+        self._tell(OverlayEvent(REPAIR_DONE, by, why, seconds=seconds, former=former))
 
     def _end_look(self) -> None:
         self._look.end()
