@@ -23,6 +23,8 @@ FEWEST = {
     "change": 200,
     "join": 350,
     "end": 100,
+    "relay": 250,
+    "join by a relay": 600,
 }
 SHARES = 7
 SHARES_OF_PAIRS = 35

@@ -36,11 +36,18 @@ SCENES: dict[str, tuple[Step, ...]] = {
         _say(1.2, 1), _say(1.9, 2, 3), _say(3.5, 4),
     ),
     "end": (_take("b1"), _say(0.7, 1), _say(0.9, 2, 3), End(time=0.95, name="s0"), _say(1.2, 4)),
+    "relay": (_take("b1"), _say(0.6, 1), _say(0.603, 2, 3), _say(1.2, 4), _say(1.9, 5)),
+    "join by a relay": (
+        _take("b2"), _take("b1", name="s1"), Join(time=0.7, broker="b0"),
+        _say(1.2, 1), _say(1.9, 2, 3), _say(3.5, 4),
+    ),
 }  # fmt: skip
 SMALLEST = "one"
 
 
 def scene(name: str) -> FaultScenario:
-    brokers = {"one": 1, "two": 2, "move": 2, "change": 2, "end": 2}.get(name, 3)
+    brokers = {"one": 1, "two": 2, "move": 2, "change": 2, "end": 2, "relay": 2}.get(name, 3)
     found = FaultScenario(scene=name, shape="line", brokers=brokers, takers=1, publishers=1)
+    if "relay" in name:  # between b0 and the others, by this seed
+        return msgspec.structs.replace(found, seed=2, relays=1)
     return msgspec.structs.replace(found, shape="ring", topology="graph") if name == "ring" else found
