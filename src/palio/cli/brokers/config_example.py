@@ -78,10 +78,11 @@ EXAMPLE = """\
 
 # How brokers find their links by themselves (docs/overlay.md). kind: fixed, tree, mesh, or auto (a tree where
 # there is somebody to join). name: of the network; brokers of others are no neighbours. join: addresses of
-# brokers of the network. degree: neighbours that a broker of a tree should have at the most. links: neighbours
-# that one of a mesh looks for. look_every, ask_within: seconds between two looks for other parts of the
-# network, at the most, and for an answer. networks: addresses that others tell are dialled in these alone.
-# address: where others reach this broker.
+# brokers of the network, dns://NAME:PORT for all at a name. degree: neighbours that a broker of a tree should
+# have at the most. links: neighbours that one of a mesh looks for. look_every, ask_within: seconds between two
+# looks for other parts of the network, at the most, and for an answer. networks: addresses that others tell
+# are dialled in these alone. address: where others reach this broker. events: whether changes are events that
+# can be subscribed to: on, off, or auto (where brokers find their links by themselves).
 #[overlay]
 #kind = "auto"
 #name = ""
@@ -92,6 +93,7 @@ EXAMPLE = """\
 #ask_within = 5.0
 #networks = ["127.0.0.0/8", "::1/128", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7"]
 #address = ""
+#events = "auto"
 
 # What becomes of what a neighbour wants when the link to it is lost (docs/reconfiguration.md). protocol:
 # strawman (it is dropped at once), deferred (it is parked for so many seconds: defer), notified (until the link
