@@ -76,6 +76,11 @@ def test_who_cannot_be_trusted_or_is_not_there(tmp_path: Path, papers: Papers) -
             nobody = address.replace(str(broker.running.quic_port), str(broker.running.http_port or 1))
             with pytest.raises(palio.NotConnected, match=r"quic://127\.0\.0\.1:\d+: "):
                 await palio.connect(nobody, token=token, tls=papers.ca)  # TCP alone is there, or nothing
+            with socket.socket(type=socket.SOCK_DGRAM) as silent:
+                silent.bind(("127.0.0.1", 0))
+                nowhere = f"quic://127.0.0.1:{silent.getsockname()[1]}"
+                with pytest.raises(palio.NotConnected, match=r"did not answer within 0\.2 seconds"):
+                    await palio.connect(nowhere, token=token, tls=papers.ca, connect_timeout=0.2)
 
     play(scene)
 

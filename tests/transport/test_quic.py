@@ -1,10 +1,12 @@
 """Streams over UDP: what a bad network, another address, a slow reader and an attacker do to them."""
 
 import asyncio
+import gc
 import os
 import random
 import select
 import socket
+import weakref
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -397,9 +399,12 @@ def test_a_program_that_stood_still_reads_before_it_takes_the_other_for_gone(pap
             await until(lambda: taken)
             [end] = set(server.ports[0]._ends.values())
             handled = []
-            monkeypatch.setattr(end.connection, "handle_timer", lambda *, now: handled.append(now))
-            end._on_timer(asyncio.get_running_loop().time() - 5.0)
-            assert not handled  # what has come is read first
+            with monkeypatch.context() as patched:
+                patched.setattr(BoundedQuic, "handle_timer", lambda _, now: handled.append(now))
+                end._on_timer(asyncio.get_running_loop().time() - 5.0)
+                assert not handled  # what has come is read first
+                end._on_timer(asyncio.get_running_loop().time() - 0.1)
+                assert handled
             near.transport.write(b"here")
             await taken[0].until(4)
             assert not near.over.done()
@@ -486,3 +491,34 @@ def test_what_nobody_acknowledges_any_more_is_given_up_after_a_while(papers, mon
             assert str(await near.over) == "what was said last was not taken"
 
     asyncio.run(scene())
+
+
+def test_who_is_no_broker_is_told_apart(papers):
+    async def scene():
+        async with listening(papers) as (server, _):
+            server._configuration.alpn_protocols = ["h3"]
+            with pytest.raises(ConnectionRefusedError, match="speaks QUIC, and is no broker"):
+                await to(server.port, papers).dial(End)
+            assert server.ports[0].statistics() == (0, 0)
+
+    asyncio.run(scene())
+
+
+def test_a_connection_that_has_ended_needs_no_collector(papers):
+    async def scene():
+        async with listening(papers) as (server, taken):
+            near = await to(server.port, papers).dial(End)
+            await until(lambda: taken)
+            [end] = set(server.ports[0]._ends.values())
+            held = weakref.ref(end.connection.tls)
+            near.transport.close()
+            await near.over
+            await until(lambda: not server.ports[0]._ends)
+            await asyncio.sleep(0)
+            assert held() is None
+
+    gc.disable()
+    try:
+        asyncio.run(scene())
+    finally:
+        gc.enable()

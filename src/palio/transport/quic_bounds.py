@@ -120,6 +120,13 @@ class BoundedQuic(QuicConnection):
         """So many more bytes of the stream are held no more: the other end may send as many."""
         self._taken += size
 
+    def let_go(self) -> None:
+        """Handles that it is over, and nobody asks for anything any more.
+
+        What refers to each other would stay in memory until somebody looks for garbage: 130 KB of each.
+        """
+        self.__dict__.clear()
+
     def _write_stream_limits(
         self, builder: QuicPacketBuilder, space: QuicPacketSpace, stream: QuicStream
     ) -> None:

@@ -94,8 +94,9 @@ class QuicEnd:
 
     def give_up(self, reason: str) -> None:
         """End it at once; the other end is told."""
-        self.connection.close(error_code=_GIVEN_UP)
-        self._end(ConnectionAbortedError(reason))
+        if not self._is_over:
+            self.connection.close(error_code=_GIVEN_UP)
+            self._end(ConnectionAbortedError(reason))
 
     def _transmit(self) -> None:
         self._soon = None
@@ -150,7 +151,7 @@ class QuicEnd:
                 case events.ConnectionIdRetired(connection_id=id):
                     self.ids.discard(id)
                     self.on_id(id, False)
-        if (ended_by := self.connection.ended_by) is not None:
+        if not self._is_over and (ended_by := self.connection.ended_by) is not None:
             self._end(_problem(ended_by))
 
     def on_id(self, id: bytes, valid: bool) -> None:
@@ -198,6 +199,7 @@ class QuicEnd:
                 self._loop.call_soon(self._transport.gone, problem)
         self._unread.clear()
         self._ended(self, problem)
+        self.connection.let_go()
 
     # What is read
 
@@ -236,9 +238,10 @@ class QuicEnd:
 
     def _protocol_ended(self) -> None:
         """The protocol has lost its transport: it has closed it and all is acknowledged, or it was given up."""
-        done = not self._unsent and not self._handed
-        self.connection.close(error_code=QuicErrorCode.NO_ERROR if done else _GIVEN_UP)
-        self._end(None)
+        if not self._is_over:
+            done = not self._unsent and not self._handed
+            self.connection.close(error_code=QuicErrorCode.NO_ERROR if done else _GIVEN_UP)
+            self._end(None)
 
 
 def _problem(event: events.ConnectionTerminated) -> OSError | None:
