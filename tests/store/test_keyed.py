@@ -11,8 +11,12 @@ from palio.model.filter import Filter
 from palio.routing.durable.effects import MAX_KEY, Append, InvalidRecord, KeyedRecord, Read, Trim
 from palio.routing.occurrences import Failed, Found, Stored
 from palio.store import schema
+from palio.store.aside import listed
+from palio.store.checksums import WRONG_CHECKSUM
+from palio.store.letters import EVENT_MISSING
 from palio.store.memory import MemoryPlace
 from palio.store.records import decode_letter
+from palio.store.verifying import verify
 from tests.store.driving import Driven, Place, append, envelope
 from tests.store.test_aside import change
 from tests.store.test_schema import create_version
@@ -110,6 +114,42 @@ def test_an_event_that_is_swept_stays_the_value_of_its_record(url: str) -> None:
         assert values(driven) == wanted
         driven.do(named(6, "b", 6))
         assert rows_of(url)["b"] == (0, 6)
+
+
+def test_a_record_whose_event_is_lost_is_not_there_any_more(url: str) -> None:
+    with Driven(url) as driven:
+        driven.do(*[named(at, key, at) for at, key in enumerate("abcde", 1)])
+    assert verify(url).is_sound
+    change(url, "DELETE FROM palio_journal WHERE sequence IN (1, 2, 4)")
+    (verified,) = verify(url).journals
+    assert [(one.what, one.reason) for one in verified.findings if one.what.startswith("record")] == [
+        (f"record {key!r} of the kind 'document'", EVENT_MISSING) for key in "abd"
+    ]
+    with Driven(url) as driven:
+        assert [driven.store.record("document", key) is None for key in "abcde"] == [
+            True,
+            True,
+            False,
+            True,
+            False,
+        ]
+        for limit in (1, 2, 3, 9):
+            found: list[str] = []
+            while page := keys(driven, after=found[-1] if found else None, limit=limit):
+                assert len(page) == min(limit, 2 - len(found))
+                found += page
+            assert found == ["c", "e"]
+
+
+def test_a_record_whose_event_is_damaged_is_not_there_any_more(url: str) -> None:
+    with Driven(url) as driven:
+        driven.do(named(1, "a", 1), named(2, "b", 2))
+        change(url, "UPDATE palio_journal SET checksum = 5 WHERE sequence = 1")
+        for swept in (0, 2):
+            driven.store.submit([Trim(swept)])
+            driven.wait_for(lambda swept=swept: driven.store.statistics().swept == swept)  # type: ignore[misc]
+            assert (driven.store.record("document", "a"), keys(driven)) == (None, ["b"])
+    assert [(one.name, one.reason) for one in listed(url)] == [("b/1", WRONG_CHECKSUM)]
 
 
 def test_records_of_the_twelfth_version_stay(url: str) -> None:

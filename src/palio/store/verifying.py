@@ -9,7 +9,8 @@ rest, and beside a running broker, which does not wait for it. What is looked at
    without checksums has begun, has nothing before it, and is believed;
 3. sequences: there are all from where the journal was swept up to its head, and none beyond;
 4. the lineage: its incarnations are in order, and the last one is that of the last opening;
-5. every letter in the spools and among the dead letters.
+5. every letter in the spools and among the dead letters;
+6. the events of the journal that keyed records name: whether they are there.
 
 A page that the database cannot read is read again event by event, so that what is lost of it has a name.
 What is deleted while it is read, since it was trimmed, is not missing.
@@ -167,6 +168,7 @@ class _Verification:
         self._check_standing()
         for table, kind in ((schema.spool, "delivery"), (schema.dead, "dead letter")):
             self._check_letters(table, kind)
+        self._check_records()
         with self._page("things aside"):
             number_aside = aside.count(self._connection, self._number)
         return VerifiedJournal(
@@ -321,6 +323,16 @@ class _Verification:
                     reason = self._problem_of_letter(row)
                     if reason is not None:
                         self._find(f"{kind} {row.delivery} of the durable subscription {name!r}", reason)
+
+    def _check_records(self) -> None:
+        records, journal = schema.records, schema.journal
+        named = (journal.c.broker == records.c.broker) & (journal.c.sequence == records.c.event)
+        lost = select(records.c.kind, records.c.key).select_from(records.outerjoin(journal, named))
+        mine = records.c.broker == self._number, records.c.event.is_not(None), journal.c.sequence.is_(None)
+        with self._page("keyed records"):
+            for kind, key in self._connection.execute(lost.where(*mine)):
+                name = bytes(key).decode(errors="replace")
+                self._find(f"record {name!r} of the kind {from_column(kind)!r}", EVENT_MISSING)
 
     def _problem_of_letter(self, row: Row[Any]) -> str | None:
         if not is_intact(row.delivery, row.envelope, row.checksum):
