@@ -28,12 +28,13 @@ class Flush(WireMessage, frozen=True):
     """All rows have been told on the link that joins this part with another one; they have passed before.
 
     The name of a part was made when a link was lost, so it says which loss is repaired. The message goes to
-    the broker that has made it, or along a `way` of brokers, of which the receiver is the first one, to the
-    other end of the lost link. `steps` counts how far it has come.
+    the broker that has made it; from there along a `way` of brokers, of which the receiver is the first one, to
+    the other end of the lost link; and `back`, by those whom it has passed. `steps` counts how far it has come.
     """
 
     part: Component
     way: Way = ()
+    back: Way = ()
     steps: Number = 0
 
 

@@ -9,8 +9,8 @@ from palio import Filter
 from palio.protocol.requests import Subscribe
 from palio.routing import Configuration, Router, Strategy
 from palio.routing.reconfiguration.settings import ReconfigurationSettings
+from palio.sim.reconfiguration.world import TreeWorld
 from tests.routing.reconfiguration.pseudocode import HOP, Net
-from tests.routing.reconfiguration.world import TreeWorld
 
 # The tree of figure 6, and the same with brokers beside it.
 TREE = (("A", "B"), ("A", "E"), ("E", "F"), ("F", "C"), ("B", "G"), ("G", "D"))

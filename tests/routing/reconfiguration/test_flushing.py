@@ -90,7 +90,7 @@ def test_nonsense_is_passed_on_to_nobody(message):
 def test_a_way_is_followed_by_neighbours_only():
     router, _ = greeted("b", "c")
     passed = flushes(router.handle(Flush(Component("x", 1), ("a", "c", "d")), "b", 1.0))
-    assert passed == [("c", Flush(Component("x", 1), ("c", "d"), 1))]
+    assert passed == [("c", Flush(Component("x", 1), ("c", "d"), steps=1))]
 
 
 def test_what_is_passed_on_is_bounded():

@@ -16,9 +16,7 @@ from palio.cli.sim import experiments as sim_experiments
 from palio.cli.sim.faults import crash_everywhere, is_of_type, replay_faults, soak_faults
 from palio.cli.sim.overlay import replay_overlay, soak_overlay
 from palio.cli.sim.soaking import Manner, conclude, soak_through
-from palio.sim.cost.run import run as run_cost
-from palio.sim.cost.scenario import CostOutcome, CostScenario
-from palio.sim.experiments.simulators import AnyOutcome
+from palio.sim.experiments.simulators import MEASURING, AnyOutcome
 from palio.sim.failures import replay_command, shrink, story
 from palio.sim.faults.soak import KINDS
 from palio.sim.run import SimulatedRun, simulate
@@ -81,12 +79,13 @@ def replay(
     if is_of_type(scenario_text, "overlay"):
         replay_overlay(scenario_text, trace=trace)
         return
-    if is_of_type(scenario_text, "cost"):
-        measured = run_cost(CostScenario.from_json(scenario_text))
-        _show(measured, (CostOutcome.__struct_fields__,))
-        if measured.violations:
-            raise typer.Exit(ExitCode.NO)
-        return
+    for simulator in MEASURING:
+        if is_of_type(scenario_text, simulator.name):
+            measured = simulator.run(simulator.scenario.from_json(scenario_text))
+            _show(measured, (simulator.outcome.__struct_fields__,))
+            if measured.violations:
+                raise typer.Exit(ExitCode.NO)
+            return
     run = simulate(Scenario.from_json(scenario_text), trace=trace or tell)
     console = output_console()
     if trace:

@@ -12,8 +12,10 @@ the change. They differ in when parked rows are dropped:
     parts say (`links`): who loses its parent makes a name for its part, and the link that joins this part with
     another one is the new link. Each end of it sends a `Flush` behind its rows, with the name of the other's
     part. It goes the way on which that name came, back to the broker that made it, which is one end of the
-    lost link. If the other end is in the same part again, that one sends it on to there: up the tree as it is
-    now, and down as it was before. Links keep the order, so all rows have passed wherever a `Flush` arrives.
+    lost link. If its part is one again with the one from which it was lost, it sends the `Flush` on to the
+    other end: up the tree as it is now, and down as it was before. That end drops its rows, and answers; then
+    the first one does. Links keep the order, so all rows have passed wherever a `Flush` arrives. If the other
+    end is dead, nobody answers: of the rows that came from there, some may come back by links that others find.
     What does not arrive is made up for by the seconds of `deferred`.
 `informed`
     as `notified`; and the new link is not told what only its other end has wanted (`activation`).
@@ -193,20 +195,37 @@ class Reconfiguration:
 
     def _flush(self, neighbour: str, message: Flush) -> None:
         ours, part = self._core.broker, message.part
-        onward = replace(message, way=message.way[1:], steps=min(message.steps + 1, MOST_STEPS))
-        if message.steps >= MOST_STEPS or message.way[:1] not in ((), (ours,)):
+        if (
+            message.steps >= MOST_STEPS
+            or len(message.back) >= MOST_STEPS
+            or message.way[:1] not in ((), (ours,))
+        ):
             return
+        onward = replace(message, way=message.way[1:], steps=message.steps + 1)
         if onward.way:
-            self._pass_on(onward.way[0], onward)
+            back = (*message.back, ours) if message.back else ()
+            self._pass_on(onward.way[0], replace(onward, back=back))
+        elif part.broker == ours:
+            self._flush_own(part, confirmed=bool(message.way))
         elif message.way:
             self._drop(part.broker, None)
-        elif part.broker != ours:
-            self._pass_on(self._core.naming.direction(part), onward, but=neighbour)
+            if message.back:
+                self._pass_on(neighbour, Flush(part, message.back[::-1]))
         else:
-            loss = self._losses.pop(part, None)
-            if loss is not None:
-                self._drop(loss.broker, part)
-                self._tell_other_end(loss, part)
+            self._pass_on(self._core.naming.direction(part), onward, but=neighbour)
+
+    def _flush_own(self, part: Component, *, confirmed: bool) -> None:
+        """Our part, which had this name, is joined with another one; or the other end says that this is its."""
+        loss = self._losses.get(part)
+        if loss is None:
+            return
+        if confirmed:
+            del self._losses[part]
+            self._drop(loss.broker, part)
+        elif self._core.naming.component == loss.former and self.settings.notifies:
+            way = way_between(self._core.naming.path, loss.way)
+            if way:
+                self._pass_on(way[0], Flush(part, way, (self._core.broker,)))
 
     def _prepare(self, neighbour: str, message: Prepare) -> None:
         part, way = message.part, message.way
@@ -240,14 +259,6 @@ class Reconfiguration:
         if parked is not None and parked.part == part:
             self._counts["flushed"] += 1
             self._parking.drop(parked)
-
-    def _tell_other_end(self, loss: Loss, part: Component) -> None:
-        """The other end of a lost link can drop its rows, too, if our part is one again with that one's."""
-        naming = self._core.naming
-        if naming.component == loss.former and self.settings.notifies:
-            way = way_between(naming.path, loss.way)
-            if way:
-                self._pass_on(way[0], Flush(part, way))
 
     def _pass_on(self, to: str | None, message: Flush | Prepare | Activate, but: str = "") -> bool:
         """Whether there is a neighbour of that name, other than one, which knows such messages."""

@@ -1,4 +1,4 @@
-"""What an experiment can run: the simulator of routing, and the one that measures durable delivery.
+"""What an experiment can run: simulators of routing, of what durable delivery costs, and of trees rebuilt.
 
 Each has a type of scenario, which decides a run, and a type of outcome, whose fields are flat and numeric. All
 else here works with either.
@@ -15,11 +15,13 @@ from palio.sim.cost.run import run as run_cost
 from palio.sim.cost.scenario import CostOutcome, CostScenario
 from palio.sim.experiments.definition import Experiment
 from palio.sim.outcome import Outcome
+from palio.sim.reconfiguration.run import run_reconfiguration
+from palio.sim.reconfiguration.scenario import TreeOutcome, TreeScenario
 from palio.sim.run import run as run_routing
 from palio.sim.scenario import Scenario
 
-AnyScenario: TypeAlias = Scenario | CostScenario
-AnyOutcome: TypeAlias = Outcome | CostOutcome
+AnyScenario: TypeAlias = Scenario | CostScenario | TreeScenario
+AnyOutcome: TypeAlias = Outcome | CostOutcome | TreeOutcome
 Simulate: TypeAlias = Callable[[Any], AnyOutcome]
 
 
@@ -31,6 +33,11 @@ class Simulator(msgspec.Struct, frozen=True):
     run: Simulate
 
     @property
+    def name(self) -> str:
+        """The tag of its scenarios."""
+        return str(self.scenario.__struct_config__.tag)
+
+    @property
     def scenario_fields(self) -> tuple[msgspec.structs.FieldInfo, ...]:
         return msgspec.structs.fields(self.scenario)
 
@@ -40,7 +47,13 @@ class Simulator(msgspec.Struct, frozen=True):
 
 
 ROUTING = Simulator(Scenario, Outcome, run_routing)
-_SIMULATORS = {"routing": ROUTING, "cost": Simulator(CostScenario, CostOutcome, run_cost)}
+_SIMULATORS = {
+    "routing": ROUTING,
+    "cost": Simulator(CostScenario, CostOutcome, run_cost),
+    "reconfiguration": Simulator(TreeScenario, TreeOutcome, run_reconfiguration),
+}
+# Those whose outcome says what was wrong by a number alone.
+MEASURING = (_SIMULATORS["cost"], _SIMULATORS["reconfiguration"])
 
 
 def simulator_of(experiment: Experiment) -> Simulator:

@@ -41,6 +41,7 @@ class TreeWorld:
         self.said: Counter[str] = Counter()
         self.delivered: list[tuple[float, str, Any]] = []  # when, to which session, which notification
         self.answers: list[tuple[str, Any]] = []
+        self.heard: Callable[[str, str, Update], None] = lambda source, broker, update: None
         self.loses: type = type(None)  # messages of this type are lost
         self.closed: list[tuple[str, str, str]] = []
         self._latency = latency
@@ -128,6 +129,8 @@ class TreeWorld:
 
     def _arrive(self, source: str, broker: str, life: int, message: Any) -> None:
         if self._lines.get((source, broker)) == life:
+            if isinstance(message, Update):
+                self.heard(source, broker, message)
             self._handle(broker, message, source)
 
     def _close(self, broker: str, other: str) -> None:
