@@ -71,6 +71,7 @@ def test_5_3_new_neighbours_exchange_their_roots():
     }
     network.disconnect("1", "2")
     network.run()
+    network.wait()  # for as long as the rows of a lost link stand
     assert {str(filter) for filter in network.routers["3"].received("2").values()} == {"x > 3", "z = 1"}
 
 

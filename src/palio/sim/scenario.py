@@ -96,7 +96,7 @@ class Scenario(AnyScenario, frozen=True, kw_only=True):
     both: float = 0.0  # the share of subscriptions that are made by publishers
     batch: int = 1  # how many notifications are published at once, at most
     haste: float = 1.0  # how many times as fast as usual everybody acts: the faster, the more races
-    reconfiguration: Protocol = "strawman"  # what becomes of the rows of links that go
+    reconfiguration: Protocol = "notified"  # what becomes of the rows of links that go
     ready: bool = True  # whether clients ask to be told when the network knows
 
     keep: tuple[int, ...] | None = None  # of the script only these steps, by number, to look at a failure

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from random import Random
 from typing import get_args
 
@@ -16,6 +17,7 @@ from palio.sim.reconfiguration.run import RebuiltTree, run_reconfiguration
 from palio.sim.reconfiguration.scenario import TreeChange, TreeOutcome, TreeScenario
 from palio.sim.reconfiguration.tables import ideal_rows, part_of, path_between
 from palio.sim.scenario import WrongScenario
+from tests.slices import sliced
 
 SMALL = TreeScenario(brokers=10, topics=6, changes=4, pause=8.0, rate=5.0)
 
@@ -67,6 +69,27 @@ def test_the_same_scenario_gives_the_same_outcome():
     first, second = [simulate(small(protocol="informed", change="far")) for _ in range(2)]
     assert isinstance(first, TreeOutcome)
     assert msgspec.structs.replace(first, wall_seconds=0.0) == msgspec.structs.replace(second, wall_seconds=0.0)
+
+
+@pytest.mark.parametrize("change", get_args(TreeChange))
+@pytest.mark.parametrize("seed", sliced(range(1, 11), 1))
+def test_informed_brokers_say_at_most_half_of_what_strawman_says(seed, change):
+    informed, strawman = [
+        run_reconfiguration(TreeScenario(seed=seed, change=change, protocol=protocol, rate=0.1)).rows
+        for protocol in ("informed", "strawman")
+    ]
+    assert informed <= strawman / 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("change", get_args(TreeChange))
+def test_rows_are_as_many_as_the_page_says(change, root):
+    page = (root / "docs" / "reconfiguration.md").read_text()
+    shown = re.search(rf"^\| rows said, {change} \| (.+) \|$", page, re.MULTILINE)[1].split(" | ")
+    for protocol, cell in zip(get_args(Protocol), shown, strict=False):
+        scenarios = [TreeScenario(seed=seed, change=change, protocol=protocol) for seed in range(1, 11)]
+        rows = [run_reconfiguration(scenario).rows for scenario in scenarios]
+        assert f"{sum(rows) / len(rows):,.0f}" == cell
 
 
 def test_only_brokers_on_the_path_need_other_tables():

@@ -100,7 +100,7 @@ EXAMPLE = """\
 # that takes the place of the lost one is in use; defer is the longest), informed (the new link is not told what
 # only its other end has wanted; without a journal alone; after so many seconds it is: hold_back).
 #[reconfiguration]
-#protocol = "strawman"
+#protocol = "notified"
 #defer = 3.0
 #hold_back = 5.0
 

@@ -14,7 +14,7 @@ Protocol: TypeAlias = Literal["strawman", "deferred", "notified", "informed"]
 class ReconfigurationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Each broker of a network may have its own."""
 
-    protocol: Protocol = "strawman"
+    protocol: Protocol = "notified"
     # Seconds for which the rows of a lost link are parked; none: they are dropped at once. (The 3 seconds of
     # the protocol's authors; repairs take one to three, see docs/overlay.md.)
     defer: SecondsOrNone = 3.0

@@ -9,6 +9,7 @@ import msgspec
 from palio.protocol.durable.retry import Patience
 from palio.routing.configuration import Configuration, Strategy
 from palio.routing.durable.desk import DurableSettings
+from palio.routing.reconfiguration.settings import ReconfigurationSettings
 from palio.routing.router import Router
 from palio.sim.faults import steps
 from palio.sim.faults.clients import FaultClients
@@ -106,6 +107,7 @@ class Stage:
             advertisements=scenario.advertisements,
             merging_excess=scenario.merging_excess,
             durable=settings,
+            reconfiguration=ReconfigurationSettings(protocol=scenario.reconfiguration),
         )
         absent = frozenset([step.broker for step in self.script if isinstance(step, steps.Join)])
         self.world = World(

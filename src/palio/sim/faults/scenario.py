@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from palio.routing.reconfiguration.settings import Protocol
 from palio.sim.faults.knots import Word
 from palio.sim.faults.station import CrashPlan
 from palio.sim.faults.steps import Step
@@ -28,6 +29,7 @@ class FaultScenario(AnyScenario, frozen=True, kw_only=True, tag="faults"):
     strategy: StrategyName = "covering"
     merging_excess: float = 0.0
     advertisements: bool = False
+    reconfiguration: Protocol = "notified"
 
     takers: int = 2
     publishers: int = 2

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
 from random import Random
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
+from palio.routing.reconfiguration.settings import Protocol
 from palio.sim.faults.knots import KNOTS, WORDS, Word
 from palio.sim.faults.reach import FaultReach, counts
 from palio.sim.faults.run import simulate
@@ -57,7 +58,8 @@ def drawn(seed: int) -> FaultScenario:
     if Random(f"faults relays {seed}").random() < _RELAYS:
         scenario = with_some_relays(scenario)
     groups = Random(f"faults groups {seed}").random() < _GROUPS
-    return msgspec.structs.replace(scenario, groups=groups)
+    protocol = Random(f"faults reconfiguration {seed}").choice(get_args(Protocol))
+    return msgspec.structs.replace(scenario, groups=groups, reconfiguration=protocol)
 
 
 def with_some_relays(scenario: FaultScenario) -> FaultScenario:

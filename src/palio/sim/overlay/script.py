@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from random import Random
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import msgspec
 
+from palio.routing.reconfiguration.settings import Protocol
 from palio.sim.scenario import AnyScenario, WrongScenario
 
 # Seconds in which things happen, after all have begun.
@@ -74,6 +75,7 @@ class OverlayScenario(AnyScenario, frozen=True, kw_only=True, tag="overlay"):
     degree: int = 8
     links: int = 3
     strategy: Literal["identity", "covering", "merging"] = "covering"
+    reconfiguration: Protocol = "notified"
     happenings: tuple[Happening, ...] = ()
 
     def __post_init__(self) -> None:
@@ -132,5 +134,6 @@ def drawn(seed: int) -> OverlayScenario:
         joins=joins,
         degree=chance.choice((2, 3, 8)),
         strategy=chance.choice(("covering", "identity", "merging")),
+        reconfiguration=Random(f"overlay reconfiguration {seed}").choice(get_args(Protocol)),
         happenings=tuple(sorted(happenings, key=lambda one: one.at)),
     )

@@ -27,6 +27,7 @@ from palio.routing.facts import Facts
 from palio.routing.occurrences import LinkDown, LinkUp, NotReached, Open
 from palio.routing.overlay.effects import Dial, OverlayEvent
 from palio.routing.overlay.settings import OverlaySettings, normal
+from palio.routing.reconfiguration.settings import ReconfigurationSettings
 from palio.routing.router import Router
 from palio.sim.effect_loop import EffectLoop
 from palio.sim.overlay.script import (
@@ -186,6 +187,7 @@ class OverlayWorld:
             incarnation=broker.life,
             strategy=Strategy(self.scenario.strategy),
             overlay=overlay,
+            reconfiguration=ReconfigurationSettings(protocol=self.scenario.reconfiguration),
         )
         broker.router = self._make_router(configuration, self._facts)
         self.told[broker.name] = []
