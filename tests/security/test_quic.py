@@ -11,7 +11,7 @@ import pytest
 
 import palio
 import palio.testing
-from palio.broker.settings import Peer, Settings, WrongSetting, require_safe
+from palio.broker.settings import Limits, Peer, Settings, WrongSetting, require_safe
 from palio.client.address import parse_addresses
 from palio.client.errors import UntrustedCertificate, WrongAddress
 from palio.routing.overlay.settings import OverlaySettings
@@ -304,5 +304,30 @@ def test_a_network_is_joined_by_udp(tmp_path: Path, papers: Papers) -> None:
                 [contact] = second.running.router.overlay().neighbours
                 assert contact.address == f"quic://{at}"
                 assert first.running.links["second"].is_by_quic
+
+    play(scene)
+
+
+@pytest.mark.slow
+def test_who_does_not_read_is_dropped_from_and_disturbs_nobody(tmp_path: Path, papers: Papers) -> None:
+    async def scene() -> None:
+        world = World(tmp_path / "access")
+        async with linked(world, papers, limits=Limits(outgoing=1 << 18)):
+            broker = world.brokers[0]
+            address, token = over_quic(broker), world.tokens["admin"]
+            async with (
+                palio.connect(address, token=token, tls=papers.ca, name="slow") as slow,
+                palio.connect(address, token=token, tls=papers.ca, name="quick") as quick,
+            ):
+                await slow.subscribe("true")
+                heard = await quick.subscribe("true")
+                slow._session._connection._transport.pause_reading()
+                for number in range(300):
+                    await quick.publish({"n": number, "text": "x" * 10_000})
+                    assert (await heard.next(timeout=20))["n"] == number
+                assert broker.statistics().dropped["slow consumer, drop-newest"] > 100
+                [left] = [one for one in broker.running.connections if one.name.endswith("slow")]
+                assert left.statistics().outgoing.bytes < 2_000_000
+                slow._session._connection._transport.resume_reading()
 
     play(scene)
