@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 EPILOG = help_epilog(
     "palio spark documents --family card",
     "palio spark documents --family card --key c1 --versions",
-    "palio spark documents --family card --path price --families palio://127.0.0.1:7070",
+    "palio spark documents palio://127.0.0.1:7070 --family card --path price",
     "palio spark documents --filters examples/filters.jsonl -o wanted",
     notes="`palio spark match` takes all events of a lake, documents among them.",
 )
