@@ -29,7 +29,7 @@ def rows(folder: Path) -> list[dict[str, object]]:
 def test_the_ready_experiments_are_listed(command):
     result = command("sim", "list")
     assert result.exit_code == 0
-    for name in ("durable", "growth", "siena", "strategies"):
+    for name in ("churn", "durable", "growth", "siena", "strategies"):
         assert name in result.stdout
 
 

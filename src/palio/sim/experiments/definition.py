@@ -3,8 +3,8 @@
     title = "…"
     seeds = 10                        # runs a point, each with a seed of its own
 
-    simulator = "routing"             # or "cost" (of durable delivery), "reconfiguration" (of a tree): decides
-                                      # what a scenario is
+    simulator = "routing"             # or "cost" (of durable delivery), "reconfiguration" (of a tree), "churn":
+                                      # decides what a scenario is
     [base]                            # fields of the scenario that all runs share
     [quick]                           # how `--quick` makes it small: fewer seeds, other fields
     [measures.NAME]                   # numbers calculated from those of a run, by a formula
@@ -160,7 +160,7 @@ class Experiment(_ExperimentPart, frozen=True):
     sweeps: list[Sweep]
     name: str = ""
     description: str = ""
-    simulator: Literal["routing", "cost", "reconfiguration"] = "routing"
+    simulator: Literal["routing", "cost", "reconfiguration", "churn"] = "routing"
     seeds: int = LEAST_SEEDS
     base: Settings = {}
     quick: Quick = Quick()

@@ -1,4 +1,4 @@
-"""What an experiment can run: simulators of routing, of what durable delivery costs, and of trees rebuilt.
+"""What an experiment can run: simulators of routing, of durable delivery, of trees that are rebuilt, of churn.
 
 Each has a type of scenario, which decides a run, and a type of outcome, whose fields are flat and numeric. All
 else here works with either.
@@ -15,13 +15,14 @@ from palio.sim.cost.run import run as run_cost
 from palio.sim.cost.scenario import CostOutcome, CostScenario
 from palio.sim.experiments.definition import Experiment
 from palio.sim.outcome import Outcome
+from palio.sim.overlay.churn import ChurnOutcome, ChurnScenario, run_churn
 from palio.sim.reconfiguration.run import run_reconfiguration
 from palio.sim.reconfiguration.scenario import TreeOutcome, TreeScenario
 from palio.sim.run import run as run_routing
 from palio.sim.scenario import Scenario
 
-AnyScenario: TypeAlias = Scenario | CostScenario | TreeScenario
-AnyOutcome: TypeAlias = Outcome | CostOutcome | TreeOutcome
+AnyScenario: TypeAlias = Scenario | CostScenario | TreeScenario | ChurnScenario
+AnyOutcome: TypeAlias = Outcome | CostOutcome | TreeOutcome | ChurnOutcome
 Simulate: TypeAlias = Callable[[Any], AnyOutcome]
 
 
@@ -51,9 +52,10 @@ _SIMULATORS = {
     "routing": ROUTING,
     "cost": Simulator(CostScenario, CostOutcome, run_cost),
     "reconfiguration": Simulator(TreeScenario, TreeOutcome, run_reconfiguration),
+    "churn": Simulator(ChurnScenario, ChurnOutcome, run_churn),
 }
 # Those whose outcome says what was wrong by a number alone.
-MEASURING = (_SIMULATORS["cost"], _SIMULATORS["reconfiguration"])
+MEASURING = tuple([_SIMULATORS[name] for name in ("cost", "reconfiguration", "churn")])
 
 
 def simulator_of(experiment: Experiment) -> Simulator:

@@ -119,12 +119,13 @@ class OverlayWorld:
         self.names: dict[str, Callable[[OverlayBroker], OverlayBroker | None]] = {}  # by address with a name
         self.settings: dict[str, dict[str, Any]] = {}  # what a broker has instead of what all have, by its name
         self.dials: Counter[tuple[str, str]] = Counter()  # by broker and address
-        self.copies: Counter[tuple[str, tuple[str, int]]] = Counter()  # by broker and event
+        self.copies: Counter[tuple[str, tuple[str, Any]]] = Counter()  # by broker and event
         self.delivered: Counter[tuple[str, Any]] = Counter()  # by broker and number of the event
         self.ready: dict[tuple[str, str], float] = {}  # by broker and handle: since when
         self._published = 0
         self.events: list[tuple[float, str, OverlayEvent]] = []
         self.told: dict[str, list[OverlayEvent]] = {}  # by each broker in its present life
+        self.most_said: float = MOST_SAID[scenario.kind] * scenario.brokers
         self._said = 0
 
     # Time
@@ -136,7 +137,7 @@ class OverlayWorld:
     @property
     def restless(self) -> bool:
         """Whether the brokers do not come to rest."""
-        return self._said > MOST_SAID[self.scenario.kind] * len(self.brokers)
+        return self._said > self.most_said
 
     def play(self) -> float:
         """All that the script says. Returns when the last fault was over."""
@@ -304,6 +305,16 @@ class OverlayWorld:
         host = broker.address.partition(":")[0]
         self._handle(other, LinkUp(dial.kind, asked=True, host=host), broker.name)
 
+    def connect(self, broker: OverlayBroker, other: OverlayBroker) -> None:
+        """A broker dials a link that its settings name, unless it is there."""
+        there = broker.router is not None and other.router is not None and self.reaches(broker, other)
+        if not there or other.name in broker.connections or broker.name in other.connections:
+            return
+        connection = Connection((broker, other))
+        broker.connections[other.name] = other.connections[broker.name] = connection
+        for end, beside in ((broker, other), (other, broker)):
+            self._handle(end, LinkUp(), beside.name)
+
     def _welcome(self, connection: Connection, dial: Dial) -> None:
         broker, other = connection.ends
         if connection.up and broker.connections.get(other.name) is connection:
@@ -329,7 +340,9 @@ class OverlayWorld:
         other = connection.other(sender)
         if connection.up and other.connections.get(sender.name) is connection:
             if isinstance(message, Forward):
-                self.copies.update([(other.name, (one.origin, one.sequence)) for one in message.envelopes])
+                self.copies.update(
+                    [(other.name, (one.origin, one.notification["number"])) for one in message.envelopes]
+                )
             self._handle(other, message, sender.name)
 
     def _close(self, broker: OverlayBroker, to: str) -> None:
