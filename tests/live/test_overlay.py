@@ -181,3 +181,23 @@ def test_a_client_that_knows_one_address_survives_the_death_of_its_broker(tmp_pa
             await taker.close()
 
     play(scene)
+
+
+@pytest.mark.slow
+def test_brokers_find_each_other_again_after_the_one_that_they_joined_is_gone(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with Network(tmp_path, heartbeat=1.0) as network:
+            for name in "abc":
+                join = [] if name == "a" else [network["a"].address]
+                network.add(name, overlay={"kind": "tree", "look_every": 2.0, "join": join})
+                await network[name].start()
+            await whole(network, "abc")
+            kept = network["b"].folder / "data" / "brokers.json"
+            await until("b keeps c", lambda: kept.exists() and b'"c"' in kept.read_bytes())
+            for name in "abc":
+                network[name].kill()
+            for name in "bc":
+                await network[name].start()
+            await whole(network, "bc")
+
+    play(scene)

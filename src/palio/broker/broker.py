@@ -37,6 +37,7 @@ from palio.broker.invoking import Invoking
 from palio.broker.leave_requests import LeaveRequests
 from palio.broker.link_requests import LinkRequests
 from palio.broker.listening import Listening
+from palio.broker.met import MetBrokers
 from palio.broker.operations import OperationLog
 from palio.broker.overlay_news import OverlayNews
 from palio.broker.registry import Registry
@@ -51,6 +52,7 @@ from palio.broker.tls import ServerTls
 from palio.matching.hints import Hints
 from palio.model.errors import PalioError
 from palio.protocol.addresses import SCHEME, SECURE_SCHEME
+from palio.protocol.overlay import Contact
 from palio.routing.configuration import Configuration
 from palio.routing.router import Router
 
@@ -74,6 +76,8 @@ class BrokerStatistics(msgspec.Struct, frozen=True):
 
 class BrokerServer:
     """One broker. `start` and `stop` it; everything else it does by itself."""
+
+    _met: MetBrokers  # from when it is started
 
     def __init__(
         self,
@@ -211,7 +215,8 @@ class BrokerServer:
         scheme = SECURE_SCHEME if self.tls is not None else SCHEME
         host = split_address(settings.listen)[0]
         where = f"[{host}]" if ":" in host else host
-        self.carry_out(self.router.begin(f"{scheme}{where}:{self.port}", self.now()))
+        self._met = MetBrokers.of(settings, self.log)
+        self.carry_out(self.router.begin(f"{scheme}{where}:{self.port}", self.now(), self._met.read()))
         self.log.info("The broker is up.", extra={"port": self.port})
 
     async def _make_router(self) -> Router:
@@ -244,6 +249,8 @@ class BrokerServer:
         if self._stopping:
             return
         self._stopping = self.admission.is_closed = True
+        if self.started:
+            self._met.keep(self._known_brokers, last=True)
         self._dialling.stop()
         self._listening.close()
         for task in self._tasks:
@@ -263,6 +270,10 @@ class BrokerServer:
     def _beaten(self) -> None:
         self.accounts.give_back()
         self.directory.look()
+        self._met.keep(self._known_brokers)
+
+    def _known_brokers(self) -> tuple[Contact, ...]:
+        return self.router.overlay().known
 
     # Looking in
 

@@ -8,7 +8,7 @@ for the `overlay` to say.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -125,9 +125,9 @@ class Neighbours:
         self._settle_overlay()
         return True
 
-    def begin(self, address: str) -> None:
+    def begin(self, address: str, met: Sequence[overlay.Contact]) -> None:
         """The broker can be reached at this address, and looks for neighbours if it is to."""
-        self.overlay.begin(address)
+        self.overlay.begin(address, met)
         self._settle_overlay()
 
     def on_timer(self) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
 
 from palio.model.advertisement import Advertisement
 from palio.model.filter import Filter
+from palio.protocol.overlay import Contact
 from palio.protocol.peers import Forward, LinkKind
 from palio.protocol.requests import Publish
 from palio.protocol.sharing import SharedRecord
@@ -182,10 +183,13 @@ class Router:
         core.sharing.put(records, token, everywhere=everywhere)
         return effects
 
-    def begin(self, address: str, now: float) -> list[Effect]:
-        """Handles that the broker runs, and can be reached at this address by others. Returns the effects."""
+    def begin(self, address: str, now: float, met: Sequence[Contact] = ()) -> list[Effect]:
+        """Handles that the broker runs, and can be reached at this address by others. Returns the effects.
+
+        `met` are brokers that it knew of in a former life.
+        """
         effects = self._core.begin(now)
-        self._neighbours.begin(address)
+        self._neighbours.begin(address, met)
         return effects
 
     def remove_link(self, broker: str, now: float) -> list[Effect]:

@@ -42,6 +42,11 @@ def silent_about_others(monkeypatch):
     monkeypatch.setattr(Beside, "contacts", lambda self, but, most=0: ())
 
 
+def forgetful(monkeypatch):
+    begin = ContactBook.begin
+    monkeypatch.setattr(ContactBook, "begin", lambda self, address, met=(), now=0.0: begin(self, address))
+
+
 def strict(monkeypatch):
     monkeypatch.setattr("palio.routing.overlay.tree.MOST_BEYOND", 0)
     monkeypatch.setattr(Beside, "contacts", lambda self, but, most=0: ())
@@ -61,6 +66,7 @@ FAULTS = {
     "a name that is resolved once": asking_once,
     "a name that leads into another network": nameless,
     "everybody joined through one broker": silent_about_others,
+    "all begin anew without the one to join": forgetful,
     "a full star": strict,
     "a broker that is back before it was missed": never_again,
     "events after a join": hasty,

@@ -73,10 +73,12 @@ class ContactBook:
         self._also_own: set[str] = set()  # at which this broker has found itself
         self._barred: dict[str, None] = {}  # brokers
 
-    def begin(self, address: str) -> None:
-        """This is where others reach this broker: it asks nobody there."""
+    def begin(self, address: str, met: Iterable[Contact] = (), now: float = 0.0) -> None:
+        """This is where others reach this broker: it asks nobody there. These it has met in a former life."""
         self._own_address = normal(address)
         self._known.pop(self._own_address, None)
+        for contact in met:
+            self.meet(contact.broker, contact.address, now, distance=contact.distance)
 
     def meet(
         self,

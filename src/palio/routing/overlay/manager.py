@@ -6,6 +6,7 @@ others make; `TreeOverlay` and `MeshOverlay` (see `tree`, `mesh`) find links by 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -133,8 +134,8 @@ class Manager(Protocol):
     def resolved(self, message: Resolved) -> None:
         """It is known where a name to join leads to."""
 
-    def begin(self, address: str) -> None:
-        """The broker runs, and can be reached at this address."""
+    def begin(self, address: str, met: Sequence[Contact]) -> None:
+        """The broker runs, and can be reached at this address; those it has met in a former life."""
 
     def on_timer(self) -> None:
         """It is time to look again."""
@@ -193,7 +194,7 @@ class FixedLinks:
     def resolved(self, message: Resolved) -> None:
         pass
 
-    def begin(self, address: str) -> None:
+    def begin(self, address: str, met: Sequence[Contact]) -> None:
         pass
 
     def on_timer(self) -> None:

@@ -24,11 +24,11 @@ Invariants:
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 from zlib import crc32
 
-from palio.protocol.overlay import Nearby, Standing
+from palio.protocol.overlay import Contact, Nearby, Standing
 from palio.protocol.peers import Goodbye, Hello, LinkKind
 from palio.routing.effects import SetTimer
 from palio.routing.graph import NetworkGraph
@@ -319,10 +319,10 @@ class MeshOverlay:
 
     # Looking
 
-    def begin(self, address: str) -> None:
+    def begin(self, address: str, met: Sequence[Contact]) -> None:
         now = self._now()
         self._address = self._settings.address or address
-        self._book.begin(self._address)
+        self._book.begin(self._address, met, self._now())
         self._begun = True
         self._names.begin_anew()
         self._look_at = self._lacking_since = now

@@ -34,6 +34,7 @@ Invariants:
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 from zlib import crc32
 
@@ -359,9 +360,9 @@ class TreeOverlay:
     def dialled(self, link: NeighbourLink, address: str) -> bool:
         return self._look.dialled(link, address)
 
-    def begin(self, address: str) -> None:
+    def begin(self, address: str, met: Sequence[Contact]) -> None:
         self._address = self._settings.address or address
-        self._book.begin(self._address)
+        self._book.begin(self._address, met, self._now())
         self._begun = True
         self._become_root()
 

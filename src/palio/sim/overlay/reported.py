@@ -20,10 +20,17 @@ _TOGETHER, _CALM = 60.0, 240.0
 
 
 def _begun(
-    make_router: RouterMaker, brokers: int, *, degree: int = 8, seed: int = 1, but: tuple[int, ...] = ()
+    make_router: RouterMaker,
+    brokers: int,
+    *,
+    degree: int = 8,
+    seed: int = 1,
+    but: tuple[int, ...] = (),
+    keeps: bool = False,
 ) -> OverlayWorld:
     """A world in which brokers begin one after the other, each within half a second."""
-    world = OverlayWorld(OverlayScenario(seed=seed, brokers=brokers, degree=degree), make_router)
+    scenario = OverlayScenario(seed=seed, brokers=brokers, degree=degree, keeps=keeps)
+    world = OverlayWorld(scenario, make_router)
     for broker in world.brokers:
         if broker.number not in but:
             world.after(0.5 * broker.number, world.begin, broker)
@@ -103,6 +110,21 @@ def everybody_joined_through_one_broker(make_router: RouterMaker = Router) -> li
     world.run(_TOGETHER + WITHIN)
     wrong = list(connected(world))
     world.run(_TOGETHER + WITHIN + _CALM)
+    return [*wrong, *at_rest(world)]
+
+
+def all_begin_anew_without_the_one_to_join(make_router: RouterMaker = Router) -> list[str]:
+    """The broker that all have joined is gone for good, and then all others restart at the same moment."""
+    world = _begun(make_router, 8, degree=3, keeps=True)
+    world.run(_TOGETHER)
+    world.leave(world.brokers[0])
+    world.run(_TOGETHER + _CALM)
+    for broker in world.brokers[1:]:
+        world.crash(broker)
+        world.after(1.0, world.begin, broker)
+    world.run(world.now + WITHIN)
+    wrong = list(connected(world))
+    world.run(world.now + _CALM)
     return [*wrong, *at_rest(world)]
 
 
@@ -197,6 +219,7 @@ REPORTED: dict[str, Callable[..., list[str]]] = {
     "a name that is resolved once": a_name_that_is_resolved_once,
     "a name that leads into another network": a_name_that_leads_into_another_network,
     "everybody joined through one broker": everybody_joined_through_one_broker,
+    "all begin anew without the one to join": all_begin_anew_without_the_one_to_join,
     "a full star": a_full_star,
     "a broker that is back before it was missed": a_broker_that_is_back_before_it_was_missed,
     "events after a join": events_after_a_join,

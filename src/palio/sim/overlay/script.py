@@ -74,6 +74,7 @@ class OverlayScenario(AnyScenario, frozen=True, kw_only=True, tag="overlay"):
     kind: Literal["tree", "mesh"] = "tree"
     degree: int = 8
     links: int = 3
+    keeps: bool = False  # brokers that were met, over a restart
     strategy: Literal["identity", "covering", "merging"] = "covering"
     reconfiguration: Protocol = "notified"
     happenings: tuple[Happening, ...] = ()
@@ -130,6 +131,7 @@ def drawn(seed: int) -> OverlayScenario:
         seed=seed,
         kind=kinds.choice(("tree", "tree", "mesh")),
         links=kinds.choice((2, 3, 4)),
+        keeps=kinds.choice((True, False)),
         brokers=brokers,
         joins=joins,
         degree=chance.choice((2, 3, 8)),

@@ -19,6 +19,7 @@ from typing import Any
 
 from palio.model.filter import Filter
 from palio.model.notification import Notification
+from palio.protocol.overlay import Contact
 from palio.protocol.peers import Forward, Hello
 from palio.protocol.requests import Publish, Ready, Subscribe
 from palio.routing.configuration import Configuration, Strategy
@@ -125,6 +126,7 @@ class OverlayWorld:
         self._published = 0
         self.events: list[tuple[float, str, OverlayEvent]] = []
         self.told: dict[str, list[OverlayEvent]] = {}  # by each broker in its present life
+        self._met: dict[str, tuple[Contact, ...]] = {}  # what each broker has kept
         self.most_said: float = MOST_SAID[scenario.kind] * scenario.brokers
         self._said = 0
 
@@ -195,7 +197,8 @@ class OverlayWorld:
         self._handle(broker, Open(), "session")
         if self._subscribing:
             self._handle(broker, Subscribe("h", Filter.parse(f'at = "{broker.name}"')), "session")
-        self._carry_out(broker, broker.router.begin(broker.address, self.now))
+        met = self._met.get(broker.name, ())
+        self._carry_out(broker, broker.router.begin(broker.address, self.now, met))
 
     def subscribe(self, broker: OverlayBroker, text: str, handle: str) -> None:
         """A client of a broker subscribes to something; `ready` says when the network has known of it."""
@@ -232,6 +235,8 @@ class OverlayWorld:
         self._carry_out(broker, broker.router.remove_link(other, self.now))
 
     def _end(self, broker: OverlayBroker) -> None:
+        if broker.router is not None and self.scenario.keeps:
+            self._met[broker.name] = broker.router.overlay().known
         broker.router = None
         broker.life += 1
         broker.timers.clear()
