@@ -89,7 +89,7 @@ def test_both_variants_of_a_point_have_the_same_seeds():
 
 
 def test_the_ready_experiments_can_be_run():
-    assert ready_experiments() == ["durable", "growth", "reconfiguration", "siena", "strategies"]
+    assert ready_experiments() == ["churn", "durable", "growth", "reconfiguration", "siena", "strategies"]
     for name in ready_experiments():
         ready = load(name)
         assert ready.name == name
@@ -102,7 +102,7 @@ def test_an_experiment_is_a_file_or_a_name(tmp_path):
     path.write_text(TEXT)
     assert load(str(path)).name == "mine"
     with pytest.raises(
-        UnknownExperiment, match="ready are: durable, growth, reconfiguration, siena, strategies"
+        UnknownExperiment, match="ready are: churn, durable, growth, reconfiguration, siena, strategies"
     ):
         load("nothing")
     path.write_bytes(b"\xff")
