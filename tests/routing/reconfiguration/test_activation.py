@@ -15,6 +15,7 @@ from palio.routing.durable.desk import DurableSettings
 from palio.routing.effects import Send
 from palio.routing.occurrences import LinkDown, LinkUp
 from palio.routing.reconfiguration.activation import WAITS_FOR, digest_of, taken_apart, together
+from palio.routing.reconfiguration.protocols import WAITS_AT_ONCE
 from tests.routing.reconfiguration.scenes import SOON, TREE, counted, settings, subscribed, tree_world
 
 
@@ -166,3 +167,17 @@ def test_in_a_network_with_journals_nothing_is_held_back(keeps):
         if isinstance(effect, Send) and isinstance(effect.message, Hello):
             hellos.append(effect.message)
     assert [hello.activates for hello in hellos] == [not keeps]
+
+
+def test_somebody_who_makes_links_wait_without_end_is_not_waited_for():
+    configuration = Configuration(broker="b", reconfiguration=settings("informed"))
+    router, waited = Router(configuration), 0
+    for number in range(10 * WAITS_AT_ONCE):
+        name, now = f"x{number}", number * 0.01
+        router.handle(LinkUp(), name, now)
+        terms, part = configuration.terms, Component(name, 1)
+        hello = Hello(LinkKind.PEER, 1.0, terms, part, (name,), FORM, reconfigures=True, activates=True)
+        router.handle(hello, name, now)
+        waited += name not in router._core.waves.ports
+        router.handle(LinkDown(), name, now)
+    assert waited == WAITS_AT_ONCE

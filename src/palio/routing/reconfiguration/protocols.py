@@ -22,7 +22,8 @@ the change. They differ in when parked rows are dropped:
 
 1. Nothing is parked where nobody was told of it: a leaf drops its rows at once, and quietly.
 2. Settings count from the next lost link on, or from the next new one.
-3. What others say makes rows be dropped sooner, and nothing else; and it is passed on at a pace.
+3. What others say makes rows be dropped sooner, or told a little later, and nothing else; and it is passed on,
+   and waited for, at a pace.
 """
 
 from __future__ import annotations
@@ -50,6 +51,10 @@ TIMERS = (PARKING, ACTIVATION)
 # that have lost the same neighbour).
 HEARD_AT_ONCE = 64
 HEARD_EVERY = 0.05
+# New links that wait before they are told anything: so many at once, and then one in so many seconds (guesses:
+# others come without end from somebody who means no good, and nobody shall have to wait for them).
+WAITS_AT_ONCE = 16
+WAIT_EVERY = 4.0
 # Losses of parents that are remembered until it is heard that they are repaired (a guess).
 MOST_LOSSES = 16
 
@@ -89,6 +94,7 @@ class Reconfiguration:
         self._owed: dict[str, Flush] = {}  # by neighbour whose link waits
         self._named_at = float("-inf")  # when our part got the name that it has
         self._activated: dict[str, Component] = {}  # by neighbour that waits: the name of our part in the hello
+        self._waits = Pace(WAITS_AT_ONCE, WAIT_EVERY)
         self._losses: dict[Component, Loss] = {}  # by the name that our part has had since
         self._paces: dict[str, Pace] = {}
         self._counts = {"parked": 0, "flushed": 0, "expired": 0}
@@ -146,14 +152,14 @@ class Reconfiguration:
     def _activate(self, link: NeighbourLink, hello: Hello) -> bool:
         """Whether a link has to wait before it is told anything."""
         part = self._activated.pop(link.broker, None)
-        ours, peer = False, hello.activates and self._informs
+        ours, peer = False, hello.activates and self._informs and self._waits.takes(self._core.now)
         if part is not None and link.knows_reconfiguration:
-            if part.broker == self._core.broker:
-                loss = self._losses.get(part)
+            loss = self._losses.get(part)
+            if part.broker != self._core.broker and self._waits.takes(self._core.now):
+                ours = self._pass_on(self._core.naming.direction(part), Prepare(part, (self._core.broker,)))
+            if not ours:
                 told_alone = loss.told_alone if loss is not None else b""
                 self._core.effects.append(Send(link.broker, Activate(part, told_alone)))
-            else:
-                ours = self._pass_on(self._core.naming.direction(part), Prepare(part, (self._core.broker,)))
         if ours or peer:
             self._activation.wait(link, ours=ours, peer=peer)
         return ours or peer
