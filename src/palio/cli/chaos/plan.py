@@ -26,6 +26,8 @@ _SEVERAL = 3
 _KILLS: tuple[tuple[Target, int], ...] = (("inner", 1), ("root", 1), ("named", _SEVERAL), ("named", 1))
 # Brokers that are restarted one after the other; all of them where nothing else is asked for.
 _RESTARTED = 3
+# How long one takes that is restarted, about, and the pause after it.
+_RESTART_TAKES = 3.0
 
 
 class PlannedFault(msgspec.Struct, frozen=True):
@@ -77,7 +79,7 @@ def draw_plan(
         # Most are over before the next one begins; some are not.
         at += lasts * chance.choice((0.5, 1.0, 1.0, 1.0)) + chance.uniform(0.5, 1.5) * every
         if kind == "restart":
-            at += len(some) * pace
+            at += _RESTART_TAKES * len(some) * pace
     return found
 
 

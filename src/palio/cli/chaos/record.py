@@ -22,7 +22,7 @@ class NetworkChange(msgspec.Struct, kw_only=True):
     """A change: something went wrong, or was put right; and what came of it until the next one.
 
     `whole_after` says when routes were whole again, None if that was not before the next change (`until`). It
-    is `alone` if nothing else was wrong, and all was whole before.
+    is `alone` if nothing else was wrong, and all was whole before, but for what it puts right.
     """
 
     at: float

@@ -114,6 +114,7 @@ class ChaosRun:
         self.doing: dict[int, str] = {}  # what is wrong now, in words, by number of the fault
         self._tell = tell
         self._busy: set[str] = set()  # brokers that something is done to
+        self._rolling = asyncio.Lock()  # of restarts one is made after the other
 
     @property
     def now(self) -> float:
@@ -191,19 +192,22 @@ class ChaosRun:
 
     async def _restart(self, fault: PlannedFault) -> None:
         """Brokers are restarted in order, one after the other."""
-        for name in fault.brokers:
-            if not self._may_take((name,)):
-                continue
-            with self._wrong(fault, "restarting", (name,), f"{name} is restarted"):
-                try:
-                    async with asyncio.timeout(STOP_WITHIN):
-                        await self.network.end(name, signal.SIGTERM)
-                except TimeoutError:
-                    self.oracle.wrong(f"{name} has not ended in order within {STOP_WITHIN:g} seconds.")
-                    await self.network.end(name, signal.SIGKILL)
-                await self.network.start_again(name)
-            self._moment(fault, "back", (name,))
-            await asyncio.sleep(_BETWEEN_RESTARTS * self.options.pace)
+        async with self._rolling:
+            for name in fault.brokers:
+                if self._may_take((name,)):
+                    await self._restart_one(fault, name)
+
+    async def _restart_one(self, fault: PlannedFault, name: str) -> None:
+        with self._wrong(fault, "restarting", (name,), f"{name} is restarted"):
+            try:
+                async with asyncio.timeout(STOP_WITHIN):
+                    await self.network.end(name, signal.SIGTERM)
+            except TimeoutError:
+                self.oracle.wrong(f"{name} has not ended in order within {STOP_WITHIN:g} seconds.")
+                await self.network.end(name, signal.SIGKILL)
+            await self.network.start_again(name)
+        self._moment(fault, "back", (name,))
+        await asyncio.sleep(_BETWEEN_RESTARTS * self.options.pace)
 
     async def _cut(self, fault: PlannedFault) -> None:
         links = sorted(
@@ -404,7 +408,7 @@ class ChaosRun:
         What was published a moment before a change was under way when it came, and so belongs to it.
         """
         record, oracle, moment = self.record, self.oracle, _UNDER_WAY * self.options.pace
-        whole = True  # before the change
+        whole, fault = True, 0  # before the change; and which one it was then
         for change, after in zip_longest(record.moments, record.moments[1:]):
             change.until = after.at if after is not None else record.seconds
             begin, end = change.at - moment, change.until - moment
@@ -412,8 +416,9 @@ class ChaosRun:
             if change.whole_after is not None:
                 change.whole_after = max(0.0, change.whole_after - moment)
             others = [one for one in record.troubles if one.number != change.number]
-            change.alone = whole and not any(one.begin <= change.at < one.end for one in others)
-            whole = change.whole_after is not None
+            still = any(one.begin <= change.at < one.end for one in others)
+            change.alone = not still and (whole or fault == change.number)
+            whole, fault = change.whole_after is not None, change.number
             own = set(change.brokers) if change.what in _OF_BROKERS else set()
             for (publisher, _), taker in oracle.missed(begin, end):
                 if {publisher, taker.name} & own:
