@@ -13,7 +13,7 @@ from sqlalchemy.exc import OperationalError
 from palio.model.filter import Filter
 from palio.routing.durable.effects import Append, Remove, Spool, StoreEffect, Trim
 from palio.routing.occurrences import Stored
-from palio.store import schema, writer
+from palio.store import letters, schema, writer
 from palio.store.aside import listed
 from palio.store.checksums import WRONG_CHECKSUM
 from palio.store.letters import EVENT_MISSING, SHARED_LETTER_MISSING, shared_number
@@ -256,6 +256,19 @@ def test_what_is_swept_is_kept_for_those_who_wait_for_it(url: str) -> None:
         assert rows_of(url) == ({}, [])
 
 
+def test_who_is_far_behind_has_letters_for_a_while(file_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(letters, "UNNAMED", 3)
+    events = forwarded(1, 2, 3, 4, 5)
+    with Driven(file_url) as driven:
+        driven.do(*subscribed(), published(1, 2, 3, 4, 5), *added(events[:2], names=["one"]))
+        assert rows_of(file_url)[1] == [-1, -2]
+        swept_up_to(driven, 1)
+        driven.do(*added(events[2:], first=3, names=["one"]))
+        assert rows_of(file_url)[1] == [1, -2, None, -4, -5]
+    with Driven(file_url) as driven:
+        assert [what for *_, what in spools(driven)["one"]] == events
+
+
 @pytest.mark.parametrize("damage", ["UPDATE palio_journal SET checksum = 5", "DELETE FROM palio_journal"])
 @pytest.mark.parametrize("sweeps", [False, True])
 def test_an_event_that_is_damaged_goes_aside_for_all_who_wait_for_it(
@@ -299,6 +312,7 @@ def test_a_store_of_the_tenth_version_goes_on(url: str) -> None:
 def test_any_writes_leave_what_is_waited_for(file_url: str, seed: int, monkeypatch) -> None:
     """A model of the spools beside it, over restarts, any grouping of effects, and whatever is swept."""
     monkeypatch.setattr(writer, "MIN_SWEPT", 2)
+    monkeypatch.setattr(letters, "UNNAMED", 1)
     chance = random.Random(seed)
     model: dict[str, dict[int, Any]] = {name: {} for name in NAMES}
     following = dict.fromkeys(NAMES, 1)

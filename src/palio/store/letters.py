@@ -14,6 +14,8 @@ subscription, is kept in the spool: a row would cost more.
    broker has appended: a disk that came back older gives sequences again.
 5. An event is not deleted from the journal while a delivery names it: with what is swept (`sweeping`) it
    becomes a row of `palio_letters`, in the same transaction. So no delivery keeps the journal from being swept.
+6. Where a subscription is so far behind that events are swept before it has taken them, those that come next
+   are not named, for a while: to write them once is cheaper than to move them.
 """
 
 from __future__ import annotations
@@ -34,6 +36,9 @@ from palio.store.records import encode_envelope
 WORTH_SHARING = 1_000
 # Events of the journal that a new delivery may name: most are spooled as soon as they are on disk.
 _RECENT: Final = 8_192
+
+# So many events that follow one that was moved are not named.
+UNNAMED: Final = 8_192
 
 SHARED_LETTER_MISSING = "The letter that it shares with others is not there."
 EVENT_MISSING = "The event of the journal that it is about is not there."
@@ -79,6 +84,7 @@ class SharedLetters:
         self.counts: Counter[int] = Counter()  # how many deliveries name each
         self.last = 0  # the largest number that was given
         self.epochs: dict[int, int] = {}  # of events that are named, by sequence
+        self.named_from = 0  # the sequence from which on events are named (6)
         self.named: dict[int, dict[DeliveryKey, None]] = {}  # by whom
         self.appended: dict[int, _Known] = {}  # the large ones among the last, by sequence
 
@@ -112,6 +118,7 @@ class LetterChanges:
         self._broker = broker
         self._name = name
         self._epochs: dict[int, int] = {}
+        self._moved_upto = -UNNAMED
         self._appended: dict[int, _Known] = {}
         self._of: dict[DeliveryKey, int] = {}  # 0: none any more
         self._counts: dict[int, int] = {}
@@ -127,6 +134,8 @@ class LetterChanges:
         sequence = envelope.sequence
         known = self._appended.get(sequence) or self._shared.appended.get(sequence)
         if known is None:  # as for all that is small
+            return False
+        if sequence < self._shared.named_from:
             return False
         if self._count(-sequence) and self.epoch_of(sequence) != envelope.epoch:
             return False
@@ -215,6 +224,7 @@ class LetterChanges:
     ) -> tuple[LetterRow, list[dict[str, Any]]]:
         """An event of the journal as the row of a letter, and those of the deliveries that named it (5)."""
         letter = self._last = self._last + 1
+        self._moved_upto = max(self._moved_upto, sequence)
         self._counts[letter], self._counts[-sequence] = len(keys), 0
         self._of |= dict.fromkeys(keys, letter)
         self.bytes += len(data)
@@ -238,6 +248,7 @@ class LetterChanges:
                 shared.counts.pop(letter, None)
                 shared.epochs.pop(-letter, None)
         shared.last = self._last
+        shared.named_from = max(shared.named_from, self._moved_upto + UNNAMED)
         if self._appended:
             shared.appended |= self._appended
             for sequence in list(islice(shared.appended, max(0, len(shared.appended) - _RECENT))):

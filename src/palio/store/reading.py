@@ -10,11 +10,11 @@ A row that is damaged is selected by no filter, and named: whoever reads leaves 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias
 
 import msgspec
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, bindparam, text
 
 from palio.matching import MatchIndex
 from palio.model.errors import PalioError
@@ -45,7 +45,9 @@ _SELECTED = (
 )
 _ROWS = text(_SELECTED.format("sequence, time, publisher, body, checksum"))
 _STORED = text(_SELECTED.format("sequence, time, publisher, id, body, checksum"))
-_EVENT = text("SELECT time, body, checksum FROM palio_journal WHERE broker = :broker AND sequence = :sequence")
+_EVENTS = text(
+    "SELECT sequence, time, body, checksum FROM palio_journal WHERE broker = :broker AND sequence IN :sequences"
+).bindparams(bindparam("sequences", expanding=True))
 Row: TypeAlias = tuple[int, float, str, bytes, int | None]
 # As it lies there: sequence, time, publisher, id, body, checksum; `records.from_column` gives back the texts.
 StoredRow: TypeAlias = tuple[int, float, str, str | None, bytes, int | None]
@@ -140,16 +142,20 @@ class JournalSelection:
         ]
 
 
-def event_in(connection: Connection, broker: int, name: str, sequence: int) -> Envelope | str | None:
-    """An event of a journal, as it was published; why it cannot be read; or None if it is not there."""
-    found = connection.execute(_EVENT, {"broker": broker, "sequence": sequence}).first()
-    if found is None:
-        return None
-    reason = problem_of(sequence, found.body, found.checksum)
-    if reason is not None:
-        return reason
-    notification = Notification.of_body(decode_body(found.body))
-    return Envelope(name, sequence, found.time, 0, name, notification)
+def events_in(
+    connection: Connection, broker: int, name: str, sequences: Iterable[int]
+) -> Iterator[tuple[int, Envelope | str]]:
+    """Events of a journal that are there, as they were published; or why they cannot be read."""
+    wanted = sorted(sequences)
+    for at in range(0, len(wanted), FIRST_BATCH):
+        some = wanted[at : at + FIRST_BATCH]
+        for sequence, time, body, sum in connection.execute(_EVENTS, {"broker": broker, "sequences": some}):
+            reason = problem_of(sequence, body, sum)
+            if reason is not None:
+                yield sequence, reason
+            else:
+                notification = Notification.of_body(decode_body(body))
+                yield sequence, Envelope(name, sequence, time, 0, name, notification)
 
 
 def read(

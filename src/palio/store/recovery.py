@@ -8,6 +8,8 @@ from __future__ import annotations
 import logging
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import islice
 from time import time as wall_clock
 from typing import Any
 
@@ -28,7 +30,7 @@ from palio.store.checksums import WRONG_CHECKSUM, is_intact
 from palio.store.errors import StoreCorrupt, sentence
 from palio.store.letters import EVENT_MISSING, SHARED_LETTER_MISSING, SharedLetters, read_event, shared_number
 from palio.store.operations import standing_of
-from palio.store.reading import event_in
+from palio.store.reading import FIRST_BATCH, events_in
 from palio.store.records import (
     decode_gaps,
     decode_letter,
@@ -252,8 +254,19 @@ class _LetterReading:
         rows = connection.execute(table.select().where(table.c.broker == broker))
         self._found = {row.letter: row for row in rows}
         self._known: dict[bytes | int, tuple[Envelope, Failures]] = {}
+        self._events: dict[int, Envelope | str] = {}
         self.shared = SharedLetters()
         self.shared.last = max(self._found, default=0)
+
+    def look_up(self, rows: Sequence[Row[Any]]) -> None:
+        """Look up the events of the journal that these name, all together."""
+        named = set()
+        for row in rows:
+            with suppress(msgspec.DecodeError, TypeError):
+                letter = shared_number(row.envelope)
+                if letter is not None and letter < 0 and bytes(row.envelope) not in self._known:
+                    named.add(-letter)
+        self._events = dict(events_in(self._connection, self._broker, self._name, named))
 
     def read(self, row: Row[Any]) -> tuple[Envelope, Failures] | str:
         """The envelope of a letter and why it has failed; or why it cannot be read."""
@@ -283,9 +296,9 @@ class _LetterReading:
         """What a delivery names in the journal. Raises `msgspec.DecodeError`."""
         key, named = bytes(row.envelope), read_event(row.envelope)
         if key not in self._known:
-            event = event_in(self._connection, self._broker, self._name, named.sequence)
-            if not isinstance(event, Envelope):
-                return event or EVENT_MISSING
+            event = self._events.get(named.sequence, EVENT_MISSING)
+            if isinstance(event, str):
+                return event
             self._known[key] = msgspec.structs.replace(event, epoch=named.epoch), ()
         self.shared.add((row.subscription, row.delivery), -named.sequence, named.epoch)
         return self._known[key]
@@ -313,15 +326,18 @@ def _letters(
     broker, names = of
     letters: Letters = defaultdict(list)
     unreadable: list[tuple[Row[Any], str]] = []
-    for row in _of_broker(connection, table, broker):
-        read = reading.read(row)
-        if isinstance(read, str):
-            unreadable.append((row, read))
-            continue
-        envelope, failed = read
-        letters[row.subscription].append((row.delivery, row.attempts, envelope))
-        if failed:
-            failures[row.subscription][row.delivery] = failed
+    every = _of_broker(connection, table, broker)
+    while rows := list(islice(every, FIRST_BATCH)):
+        reading.look_up(rows)
+        for row in rows:
+            read = reading.read(row)
+            if isinstance(read, str):
+                unreadable.append((row, read))
+                continue
+            envelope, failed = read
+            letters[row.subscription].append((row.delivery, row.attempts, envelope))
+            if failed:
+                failures[row.subscription][row.delivery] = failed
     damaged: dict[int, list[int]] = defaultdict(list)
     for row, reason in unreadable:
         aside.put_letter(connection, table, row, (broker, names[row.subscription]), reason)

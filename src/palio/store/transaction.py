@@ -43,11 +43,12 @@ from palio.store.letters import (
     WORTH_SHARING,
     DeliveryKey,
     LetterChanges,
+    LetterRow,
     SharedLetters,
     SpoolRow,
     Unwritten,
 )
-from palio.store.reading import event_in, read
+from palio.store.reading import events_in, read
 from palio.store.records import (
     encode_body,
     encode_event,
@@ -433,16 +434,19 @@ class Transaction:
         self.bytes += keyed.keep_named(self._connection, self._broker, self._name, upto)
         backend, connection, changes = self._backend, self._connection, self.letters
         before = changes.bytes
-        for sequence, keys in changes.waited_for(swept, upto).items():
-            found = event_in(connection, self._broker, self._name, sequence)
-            if not isinstance(found, Envelope):  # whoever starts next hears of it
-                if found and aside.put_event(connection, self._broker, self._name, sequence, found):
-                    self.aside += 1
-                continue
-            epoch = changes.epoch_of(sequence)
-            data = encode_letter(msgspec.structs.replace(found, epoch=epoch))
-            letter, named = changes.moved(sequence, keys, data)
-            backend.share(connection, [letter])
+        waited_for = changes.waited_for(swept, upto)
+        letters: list[LetterRow] = []
+        named: list[dict[str, Any]] = []
+        for sequence, found in list(events_in(connection, self._broker, self._name, waited_for)):
+            if isinstance(found, Envelope):
+                data = encode_letter(msgspec.structs.replace(found, epoch=changes.epoch_of(sequence)))
+                letter, naming = changes.moved(sequence, waited_for[sequence], data)
+                letters.append(letter)
+                named += naming
+            elif aside.put_event(connection, self._broker, self._name, sequence, found):
+                self.aside += 1  # whoever starts next hears of it
+        if letters:
+            backend.share(connection, letters)
             backend.execute(connection, _NAMED, named)
         self.bytes += changes.bytes - before
 

@@ -33,7 +33,7 @@ from palio.store.checksums import WRONG_CHECKSUM, chained, is_intact
 from palio.store.errors import NoSuchJournal, sentence
 from palio.store.letters import EVENT_MISSING, SHARED_LETTER_MISSING, shared_number
 from palio.store.opening import backend_of, refusal
-from palio.store.reading import BATCH, BATCH_BYTES, FIRST_BATCH, event_in, problem_of
+from palio.store.reading import BATCH, BATCH_BYTES, FIRST_BATCH, events_in, problem_of
 from palio.store.records import decode_letter, from_column, to_column
 
 # Events that are looked for one by one where the database cannot read; beyond, the rest is given up.
@@ -350,8 +350,9 @@ class _Verification:
     def _problem_of_shared(self, number: int) -> str | None:
         """Raises `msgspec.DecodeError` and TypeError. It is read in the moment of the row that names it."""
         if number < 0:
-            event = event_in(self._connection, self._number, self._name, -number)
-            return event if isinstance(event, str) else EVENT_MISSING if event is None else None
+            events = dict(events_in(self._connection, self._number, self._name, [-number]))
+            event = events.get(-number, EVENT_MISSING)
+            return event if isinstance(event, str) else None
         table = schema.letters
         mine = table.c.broker == self._number, table.c.letter == number
         found = self._connection.execute(table.select().where(*mine)).first()
