@@ -356,7 +356,7 @@ class Neighbours:
         self._core.tables.close_port(name)
         progress = self._core.waves.ports.pop(name, None)
         naming = self._core.naming
-        loss = Loss(name, naming.component, naming.path[:-1], told_alone)
+        loss = Loss(name, naming.component, naming.path[:-1], told_alone, self._core.now)
         is_new = naming.lose(name)
         self.reconfiguration.link_lost(link, loss if is_new else None)
         if progress is not None:

@@ -184,3 +184,23 @@ def test_nothing_of_it_goes_over_links_but_updates():
     world.run()
     kinds = {kind for kind in world.said if kind[0].isupper()}
     assert kinds <= {Update.__name__, Forward.__name__, "Hello", "Joined"}
+
+
+def test_rows_are_parked_as_long_as_repairs_take():
+    world = tree_world((("a", "b"), ("b", "c"), ("c", "d")), "notified", defer="auto")
+    subscribed(world, ("a", "p"), ("d", "q"))
+    for _ in range(2):
+        world.cut("b", "c")
+        world.after(8.0, world.link, "b", "c")  # longer than the three seconds of the beginning
+        world.run()
+    lost = world.routers["c"].reconfiguration()
+    assert (lost.expired, lost.flushed) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("repairs", "seconds"), [((), 3.0), ((1.0, 4.0, 2.0), 8.0), ((0.01,), 0.5), ((1e6,), 60.0)]
+)
+def test_automatic_times_are_bounded(repairs, seconds):
+    assert settings("deferred", defer="auto").parks_for(repairs) == seconds
+    assert settings("strawman", defer="auto").parks_for(repairs) == 0.0
+    assert settings("deferred", defer=7.0).parks_for(repairs) == 7.0

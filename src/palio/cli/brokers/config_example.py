@@ -101,7 +101,7 @@ EXAMPLE = """\
 # only its other end has wanted; without a journal alone; after so many seconds it is: hold_back).
 #[reconfiguration]
 #protocol = "notified"
-#defer = 3.0
+#defer = 3.0  # or "auto": twice as long as the slowest of the last repairs
 #hold_back = 5.0
 
 # What nobody may exceed: bytes of a frame; connections, in all, of one machine and of one principal;

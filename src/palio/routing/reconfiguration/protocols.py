@@ -28,6 +28,7 @@ the change. They differ in when parked rows are dropped:
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -51,6 +52,8 @@ TIMERS = (PARKING, ACTIVATION)
 # that have lost the same neighbour).
 HEARD_AT_ONCE = 64
 HEARD_EVERY = 0.05
+# Of the latest repairs so many say how long rows are parked (a guess).
+REPAIRS_REMEMBERED = 16
 # New links that wait before they are told anything: so many at once, and then one in so many seconds (guesses:
 # others come without end from somebody who means no good, and nobody shall have to wait for them).
 WAITS_AT_ONCE = 16
@@ -69,6 +72,7 @@ class Loss(msgspec.Struct, frozen=True):
     former: Component
     way: tuple[str, ...]
     told_alone: bytes = b""  # digests (`activation`)
+    at: float = 0.0
 
 
 class ReconfigurationStatistics(msgspec.Struct, frozen=True):
@@ -94,8 +98,10 @@ class Reconfiguration:
         self._owed: dict[str, Flush] = {}  # by neighbour whose link waits
         self._named_at = float("-inf")  # when our part got the name that it has
         self._activated: dict[str, Component] = {}  # by neighbour that waits: the name of our part in the hello
+        self._repairs: deque[float] = deque(maxlen=REPAIRS_REMEMBERED)  # how long they have taken
         self._waits = Pace(WAITS_AT_ONCE, WAIT_EVERY)
         self._losses: dict[Component, Loss] = {}  # by the name that our part has had since
+        self._repaired: deque[Component] = deque(maxlen=MOST_LOSSES)  # of the losses, those that are repaired
         self._paces: dict[str, Pace] = {}
         self._counts = {"parked": 0, "flushed": 0, "expired": 0}
 
@@ -116,7 +122,7 @@ class Reconfiguration:
             self._losses[part] = loss
             if len(self._losses) > MOST_LOSSES:
                 del self._losses[next(iter(self._losses))]
-        seconds = self.settings.parks_for
+        seconds = self.settings.parks_for(self._repairs)
         if seconds and self._core.waves.ports and (link.rows or link.advertisements):
             self._counts["parked"] += 1
             self._parking.park(link, part, seconds)
@@ -225,6 +231,9 @@ class Reconfiguration:
         loss = self._losses.get(part)
         if loss is None:
             return
+        if part not in self._repaired:
+            self._repaired.append(part)
+            self._repairs.append(self._core.now - loss.at)
         if confirmed:
             del self._losses[part]
             self._drop(loss.broker, part)
