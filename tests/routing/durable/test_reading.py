@@ -72,6 +72,22 @@ def test_what_was_read_for_another_place_is_not_taken(world):
     assert taken(world, world.pages[0]) == 0
 
 
+def test_a_page_that_is_long_on_its_way_is_not_asked_for_again_and_again():
+    world = Delayed("slow", ["a", "b"], [("a", "b")])
+    world.run()
+    world.attach("one", "a", "s0", "n > 0")
+    world.run()
+    world.cut(frozenset(("a", "b")))
+    publish(world, "b", 1, 2)
+    world.heal()
+    began = world.now
+    while world.now < began + 60.0:
+        world.step() or world.wait()
+    asked_once_a_tick = 60.0 / world.routers["a"].durable.parts.reading._desk.settings.tick
+    assert 4 <= len(world.pages) <= 8 < asked_once_a_tick / 5
+    assert taken(world, world.pages[-1]) == 2
+
+
 def test_what_was_said_in_an_earlier_life_is_not_news():
     world = Delayed("lives", ["a", "b"], [("a", "b")])
     world.run()

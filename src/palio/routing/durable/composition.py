@@ -122,7 +122,7 @@ class DurableParts:
         self.spooling = spooling = Spooling(*home, handing, room, settling)
         self.changes = changes = FilterChanges(*home, around.filters, handing, spooling, settling)
         self.reading = reading = JournalReads(
-            *home, spooling, changes, takers, room, letters, forks, tick, first
+            *home, spooling, changes, takers, room, letters, forks, topology, tick, first
         )
         self.catching_up = catching_up = CatchingUp(desk, homes, room, reading, forks, settling)
         self.lifecycle = lifecycle = Lifecycle(

@@ -52,11 +52,14 @@ from palio.routing.durable.home.spool import Spooling
 from palio.routing.durable.home.subscription import CatchUp, Durable, HomeState, JournalRead
 from palio.routing.durable.home.takers import Takers
 from palio.routing.durable.home.writing import Writing
+from palio.routing.durable.network.topology import Topology
 from palio.routing.durable.network.unicast import Unicast
 
 # How many subscriptions are read for together: a page is taken by all of them in one go, which nobody else
 # should have to wait for. A guess.
 MOST_READERS = 128
+# Ticks until a page is asked for again that did not come, though no link was lost meanwhile (a guess).
+_LONGEST_PAUSE = 32.0
 MOST_CONJUNCTIONS = MAX_CONJUNCTIONS  # of all their filters together, as of any filter
 
 
@@ -76,6 +79,7 @@ class JournalReads:
     _room: Room
     _letters: Unicast
     _forks: JournalForks
+    _topology: Topology
     _tick: Alarm
     _number: int
 
@@ -152,7 +156,9 @@ class JournalReads:
         self._ask(read)
 
     def _ask(self, read: JournalRead) -> None:
-        read.asked_at = self._desk.now
+        tick, epoch = self._desk.settings.tick, self._topology.epoch
+        read.pause = min(2 * read.pause, _LONGEST_PAUSE * tick) if read.pause and read.epoch == epoch else tick
+        read.asked_at, read.epoch = self._desk.now, epoch
         self._reads[read.fetch.reader] = read
         self._letters.write(read.origin, read.fetch)
         self._tick.set()
@@ -237,7 +243,7 @@ class JournalReads:
             waiting = self._waiting(read)
             if not waiting:
                 del self._reads[name]
-            elif read.asked_at <= due and not all(one.catching_up[read.origin].away for one in waiting):
+            elif self._is_due(read) and not all(one.catching_up[read.origin].away for one in waiting):
                 self._ask(read)
         missing = False
         for durable in self._homes.subscriptions.values():
@@ -249,6 +255,11 @@ class JournalReads:
                     self.read_on(durable, origin)
         self.ask()
         return missing
+
+    def _is_due(self, read: JournalRead) -> bool:
+        """Whether an answer has to be given up. Where nothing has changed it may still be on a slow link."""
+        pause = read.pause if read.epoch == self._topology.epoch else self._desk.settings.tick
+        return read.asked_at <= self._desk.now - pause
 
 
 class ReadTogether:

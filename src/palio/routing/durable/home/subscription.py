@@ -110,6 +110,8 @@ class JournalRead:
     # For whom it is, and with which of the filters; of several readers each takes its part.
     readers: dict[Durable, int]
     filters: tuple[Filter, ...]
+    epoch: int = 0  # in which it was asked
+    pause: float = 0.0  # until it is asked again in that epoch
 
 
 @dataclass(eq=False, repr=False, slots=True)
