@@ -121,11 +121,13 @@ def are_together(world: OverlayWorld) -> bool:
     return len([part for part in parts(world) if part != {LIAR}]) == 1
 
 
+@pytest.mark.parametrize("kind", ["tree", pytest.param("mesh", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("seed", [1, *[pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 9)]])
 @pytest.mark.parametrize("lie", LIES)
-def test_a_network_bears_a_liar(lie, seed):
+def test_a_network_bears_a_liar(lie, seed, kind):
     over: list[bool] = []
-    world = OverlayWorld(OverlayScenario(seed=seed, brokers=BROKERS, joins=(0, 4), degree=3), lying(lie, over))
+    scenario = OverlayScenario(seed=seed, kind=kind, brokers=BROKERS, joins=(0, 4), degree=3)
+    world = OverlayWorld(scenario, lying(lie, over))
     for number, broker in enumerate(world.brokers):
         world.after(0.5 * number, world.begin, broker)
     world.run(60.0)
