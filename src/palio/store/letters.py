@@ -149,13 +149,14 @@ class LetterChanges:
         copies = Counter([id(row[3]) for row in rows])
         known: dict[int, tuple[bytes, int]] = {}  # what a row has, and the number if it shares that
         of, spool, letters = self._of, [], []
+        may_name = bool(self._appended or self._shared.appended)  # not where all is small: nothing is asked
         for subscription, delivery, attempts, envelope in rows:
             found = known.get(id(envelope))
             if found is None:
                 several, letter = copies[id(envelope)], 0
                 if isinstance(envelope, bytes):
                     data = envelope
-                elif self._is_in_journal(envelope, trimmed):
+                elif may_name and self._is_in_journal(envelope, trimmed):
                     sequence, letter = envelope.sequence, -envelope.sequence
                     self._counts[letter] = self._count(letter) + several
                     self._epochs[sequence] = envelope.epoch

@@ -79,6 +79,7 @@ _text = partial(str, encoding="utf-8", errors="replace")
 # Whatever fails, all of the transaction is undone: so SQLite need not note, in a file of its own for each
 # statement, how to undo that alone (`OR FAIL`).
 _APPEND = "INSERT OR FAIL INTO palio_journal (broker, sequence, time, publisher, id, body, checksum, chain) "
+_APPEND_EARLIER = _APPEND.replace(", chain)", ")")
 _LOG = f"INSERT OR FAIL INTO palio_operations ({', '.join(operations.columns.keys())}) "
 _SPOOL = "INSERT OR FAIL INTO palio_spool (subscription, delivery, attempts, envelope, checksum) "
 _PUT = "INSERT INTO {} (subscription, delivery, attempts, envelope, checksum) "
@@ -246,6 +247,9 @@ class Sqlite(Backend):
         return changed
 
     def append(self, connection: Connection, rows: Rows, chain: int) -> None:
+        if len(rows) > _RESTS[-1]:  # to make all rows wider takes longer than a statement
+            _insert(connection, _APPEND_EARLIER, rows[:-1])
+            rows = rows[-1:]
         _insert(connection, _APPEND, [*[(*row, None) for row in rows[:-1]], (*rows[-1], chain)])
 
     def log(self, connection: Connection, rows: Rows) -> None:
