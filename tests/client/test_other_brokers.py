@@ -73,8 +73,8 @@ async def test_it_need_not_and_brokers_with_links_of_their_settings_tell_nothing
             await staying.flush(arrived=True)
             assert others(staying) == []
         async with palio.connect(second) as client:
-            await client.flush(arrived=True)
-            assert others(client) == [("127.0.0.1", one.port)], "with the welcome"
+            await heard(client, one)
+            assert others(client) == [("127.0.0.1", one.port)]
     async with testing.network([("a", "b")]) as network, palio.connect(network["a"].address) as client:
         network["a"].running.directory.look()
         await client.flush(arrived=True)

@@ -82,6 +82,7 @@ OWN_TEXTS = {
     "sim/faults/script.py",
     "sim/faults/takers.py",
     "sim/overlay/world.py",
+    "sim/reconfiguration/run.py",
     "sim/shared/world.py",
     "sim/workloads.py",
     "spark/lake/rewriting.py",

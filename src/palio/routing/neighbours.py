@@ -401,7 +401,9 @@ class Neighbours:
         """It is time to tell those the name of the part who were told too many of late."""
         self._owing = False
         for link in self._core.links.values():
-            if link.established and link.kind is not peers.LinkKind.GRAPH:
+            # Who has told us the name meanwhile would take it for one that has come round a cycle.
+            knows = link.broker == self._core.naming.toward
+            if link.established and link.kind is not peers.LinkKind.GRAPH and not knows:
                 self._tell_name(link)
 
     # Neighbours

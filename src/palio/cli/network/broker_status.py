@@ -92,7 +92,7 @@ def peers(
     whole: Annotated[
         str | None, option("SPAN", "Wait so long, at most, until nobody is away and every link is there.")
     ] = None,
-    watch: Annotated[bool, flag("--watch", "Go on with each change of a link, until Ctrl-C.", "-w")] = False,
+    watch: Annotated[bool, flag("--watch", "Go on with each change of a link, until Ctrl-C.")] = False,
 ) -> None:
     """Show the links of a broker to its neighbours, and those that cannot be made.
 
