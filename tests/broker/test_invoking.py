@@ -109,9 +109,7 @@ async def test_refusals_are_told_with_their_fields_and_nothing_else_ends():
 
 async def test_without_further_extensions_there_are_the_requests_of_every_broker():
     async with testing.broker() as address, palio.connect(address) as client:
-        with pytest.raises(
-            palio.RequestRefused, match=r"'ask\.now'; there are .*, operations\.read, .*\."
-        ):
+        with pytest.raises(palio.RequestRefused, match=r"'ask\.now'; there are .*, operations\.read, .*\."):
             await asking(client, "ask.now")
 
 

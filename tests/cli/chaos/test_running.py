@@ -40,6 +40,7 @@ def processes_of(folder: Path) -> list[int]:
     return found
 
 
+@pytest.mark.slow
 def test_promises_are_kept_when_the_root_is_killed(tmp_path):
     chaos = ChaosRun(options(), tmp_path, print)
     record = run(chaos.play())

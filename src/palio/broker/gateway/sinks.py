@@ -135,7 +135,7 @@ def require_form(sink: str) -> URL:
     try:
         url = URL(sink)
         _ = url.port
-    except ValueError as problem:
+    except (ValueError, IndexError) as problem:  # the library's own slip, for a user of brackets and no host
         raise SinkNotAllowed(sink, f"It is no URL ({problem}).") from None
     if url.scheme not in ("http", "https") or not url.host:
         raise SinkNotAllowed(sink, "It is not of the form http://host/path or https://host/path.")
